@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * How an access looks to the cache core: page size, priority and pattern, from the mount, the
- * file and the advice of the program.
+ * Describe accesses for the cache core: their page size, priority and pattern. These come from the
+ * mount, the file and the advice of the program.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* access.c: how an access looks to the cache core. */
+/* access.c: describe accesses for the cache core. */
 #ifndef HUGEMAP_DATA_ACCESS_H
 #define HUGEMAP_DATA_ACCESS_H
 

@@ -7,7 +7,7 @@
  * No program can make a clean unit dirty during the change, because that takes the invalidate_lock.
  * A device can: it writes into pinned pages at any time. So a unit that is changed in part is never
  * dropped at once: its changed part is read again, and the rest is written. A pinned unit stays,
- * and data that the device writes afterwards counts as later.
+ * and data that the device writes afterwards counts as written after the change.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -158,9 +158,9 @@ static bool change_is_cut(const struct hm_unit *unit, const struct change *chang
 
 /*
  * Before the change: return true if it would truncate within a huge unit that is pinned. That unit
- * has to go, but data that a device writes into the remaining part must not be lost. Devices of
- * older kernels have plain references. So have other users, which may keep them for ever: plain
- * references count only while @soon is true.
+ * has to go, but data that a device writes into the remaining part must not be lost. On older
+ * kernels a device has only a plain reference to the folio. Other users have plain references, too,
+ * and may keep them for ever. So plain references count only while @soon is true.
  */
 static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
 {
@@ -174,7 +174,7 @@ static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *ch
 	folio = hugemap_unit_folio(hi, &unit);
 	if (!folio)
 		return false;
-	/* A task that has it mapped could pin it. */
+	/* Unmap the unit first: a task that has it mapped could still pin it. */
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
 	pinned = hugemap_mm_may_be_pinned(folio, soon);
 	folio_put(folio);
@@ -182,8 +182,8 @@ static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *ch
 }
 
 /*
- * Drop a clean unit at the edge of the range, which is claimed. Return false if it is still cached
- * and has to go.
+ * Drop a claimed clean unit at the edge of the range. Return false if it is still cached and has to
+ * leave.
  */
 static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
 			     const struct change *change, u32 tries)
@@ -227,7 +227,7 @@ static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
 /*
  * Read the changed part of the units that are still cached again, and write the dirty ones, to
  * which a device has written. Clean units are included: if a device makes one dirty, the write-back
- * must not write its old data. Return true if the caller has to look again.
+ * must not write its old data. Return true if the caller has to repeat the call.
  */
 static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
 			      const struct change *change, u32 tries)
@@ -271,7 +271,10 @@ static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
 	 */
 	if (!dirty || hugemap_write_range(hi, first, end) || !cut)
 		return false;
-	/* A huge unit has to go. While it is pinned, it may become dirty again. */
+	/*
+	 * The new end of the file cuts a huge unit, which has to leave. While it is pinned, it may
+	 * become dirty again.
+	 */
 	if (tries < AMEND_TRIES)
 		return true;
 	hugemap_invalidate(hi, first, end, true);

@@ -29,7 +29,7 @@
 			pr_err("hugemap: " fmt "\n", ##__VA_ARGS__); \
 	} while (0)
 
-/* How often to look at a pinned folio, a tick apart, before it is left to its pin holder. */
+/* Attempts, a tick apart, to remove a pinned folio from the cache before its pin holder gets it. */
 #define HUGEMAP_PIN_RETRIES 3u
 
 /* How long a fault waits for a frame without any progress before it fails. */

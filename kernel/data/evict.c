@@ -20,7 +20,7 @@
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
 #define MANY_ROUNDS 256u
-#define DROP_BATCH 32u /* units, then let others take files_lock */
+#define DROP_BATCH 32u /* units that are dropped before other tasks may take files_lock */
 
 /* The data of one round. It is too large for the stack. */
 struct batch {
@@ -55,8 +55,13 @@ static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 	hugemap_count(mount, HUGEMAP_C_PINNED, 1);
 	hm_evict_done(unit, HM_EVICT_BUSY);
 	/*
-	 * Pairs with hugemap_dirty_folio(), which sets the flag and then finds the unit claimed. At
-	 * least one of the two sides sees the other.
+	 * The folio may become dirty at the same time, for example because a device unpins it:
+	 *
+	 *   CPU 0: hm_evict_done() ends the claim, then this tests the dirty flag
+	 *   CPU 1: hugemap_dirty_folio() sets the flag, then tests whether the unit is claimed
+	 *
+	 * Both sides have full barriers. So CPU 0 sees the flag, or CPU 1 sees that the claim has
+	 * ended and reports the store to the core itself.
 	 */
 	if (folio_test_dirty(folio))
 		hm_fault(hi->hfile, unit->pgoff,
@@ -240,7 +245,7 @@ void hugemap_put_idle(struct hugemap_mount *mount)
 	} while (data);
 }
 
-/* files_lock is held for reading. */
+/* Choose and evict one batch of victims. The caller holds files_lock for reading. */
 static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm_kind kind,
 		       u32 want, u32 *chosen)
 {
@@ -374,8 +379,8 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 		return 0;
 	if (evict_may_retry(mount)) {
 		/*
-		 * A unit that a slow disk has filled can be evicted only from now on, so start
-		 * again.
+		 * Restart the timeout: a slow disk may have filled units that can be evicted only
+		 * from now on.
 		 */
 		*began = jiffies;
 		return 0;
@@ -420,7 +425,7 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, 
 	}
 }
 
-/* A clean unit that the program does not need, by its own advice. */
+/* Drop a claimed clean unit, unless it is mapped or pinned. */
 static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);

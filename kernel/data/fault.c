@@ -290,7 +290,7 @@ static bool fault_map_around(struct vm_fault *vmf, struct hugemap_inode *hi, str
 	return ret & VM_FAULT_NOPAGE;
 }
 
-/* For the read-ahead and the write-behind of a stream that stores. */
+/* Describe the access of a stream that stores, for its read-ahead and write-behind. */
 static struct hm_access fault_store_access(const struct vm_fault *vmf)
 {
 	struct hm_access access = fault_access(vmf);

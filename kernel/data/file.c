@@ -16,7 +16,7 @@
 #include "writeback.h"
 #include "writer.h"
 
-/* Files that are looked at when the core has no room for another one. */
+/* Files that are examined when the core has no room for another one. */
 #define TRIM_FILES 64u
 
 void hugemap_data_init(struct hugemap_inode *hi)
@@ -139,7 +139,10 @@ static int file_create(struct hugemap_inode *hi)
 	if (!mem)
 		return -ENOMEM;
 	mem->hi = hi;
-	/* Under the lock, a truncation of a path sees hfile, or hfile gets the new size. */
+	/*
+	 * A task may truncate the file by its path. Under the lock, either that task sees
+	 * hi->hfile, or this one sees the new size.
+	 */
 	filemap_invalidate_lock_shared(hi->vfs_inode.i_mapping);
 	hfile = hm_file_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
 	if (!hfile) {

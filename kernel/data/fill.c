@@ -397,7 +397,10 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	}
 }
 
-/* Work for a writer, which continues: fill the next blocks and write the last ones. */
+/*
+ * Work for a stream that stores, while the program continues: fill its next blocks and write the
+ * last ones.
+ */
 struct fill_writer_work {
 	struct work_struct work;
 	struct hugemap_inode *hi;

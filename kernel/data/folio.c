@@ -120,7 +120,8 @@ void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
 }
 
 /*
- * @hints: hints of earlier calls for the same access, because the core reports each hint only once.
+ * Look up a cached page until its folio can be referenced. @hints: the hints of earlier calls for
+ * the same access, because the core reports each hint only once.
  */
 static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				      struct hm_unit *unit, u32 hints)
@@ -134,7 +135,7 @@ static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, struc
 		if (likely(folio))
 			return folio;
 		hints = unit->hints;
-		cpu_relax(); /* evicted since: look again */
+		cpu_relax(); /* the unit was evicted in between: repeat the lookup */
 	}
 	return NULL;
 }

@@ -45,7 +45,10 @@ bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio);
  */
 bool hugemap_folio_freeze_range(struct hugemap_inode *hi, struct folio *const *base);
 
-/* After that: replace them by the huge folio of @unit, which holds their data. */
+/*
+ * After hugemap_folio_freeze_range(): replace the base folios by the huge folio of @unit, which
+ * holds their data.
+ */
 void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,
 			   struct folio *const *base);
 

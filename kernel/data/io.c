@@ -365,7 +365,10 @@ static void io_refresh_work(struct work_struct *work)
 	complete(&w->done);
 }
 
-/* In a worker: the read of a killed task may fail, and the lower file has already changed. */
+/*
+ * A worker does the read, because the read of a killed task may fail. The lower file has changed
+ * already, so this must not fail for such a reason.
+ */
 int hugemap_io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, size_t offset,
 		       size_t bytes)
 {

@@ -69,7 +69,7 @@ static int pool_online(struct hugemap_mount *mount, u32 more, struct fs_context 
 	for (i = 0; taken < more && i < mount->nslots && !err; i++) {
 		if (!mount->slots[i].offline)
 			continue;
-		/* Other tasks allocate memory at the same time. */
+		/* Other tasks allocate memory at the same time, so check now and then. */
 		if (taken % LOOK_AGAIN == 0 && !hugemap_pool_fits(more - taken, KEPT_FREE))
 			break;
 		if (hugemap_slot_take(mount, &mount->slots[i], true)) {
@@ -100,7 +100,7 @@ static int pool_online(struct hugemap_mount *mount, u32 more, struct fs_context 
 	return err;
 }
 
-/* Take @less frames out of use. Wait until they can be had. */
+/* Take @less frames out of use. Wait until that many can be freed. */
 static int pool_offline(struct hugemap_mount *mount, u32 less, struct fs_context *fc)
 {
 	u32 *frames = kvmalloc_array(less, sizeof(*frames), GFP_KERNEL), n = 0;

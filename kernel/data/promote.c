@@ -28,7 +28,7 @@
 #include "trace.h"
 #include "wait.h"
 
-/* Claims that may find a page busy or pinned. */
+/* Attempts to claim a block whose pages may be busy or pinned. */
 #define CLAIM_TRIES 3u
 #define MOMENT_US 50u
 

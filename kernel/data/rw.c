@@ -249,7 +249,10 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 	int err;
 
 	while (hm_file_lacks_node(hi->hfile, start, &kind)) {
-		/* Only a node knows the holes. A chunk lies under one leaf. */
+		/*
+		 * The index nodes record the holes, so add the missing ones. A chunk lies under one
+		 * leaf.
+		 */
 		err = hugemap_add_node(hi, start, kind);
 		if (err)
 			return err;
@@ -558,9 +561,9 @@ static int rw_touch_lower(struct inode *inode, struct file *lower)
 }
 
 /*
- * Return the longest size, from @now up to @end, that the lower file can have: write-back could not
- * report the error to the writer. The limit may be less than s_maxbytes (ext4 without extents), but
- * a seek reveals it.
+ * Return the longest size, from @now up to @end, that the lower file system allows. The writer must
+ * get this error now, because write-back could not report it to the writer. The limit may be less
+ * than s_maxbytes (ext4 without extents), but a seek reveals it.
  */
 static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_t end)
 {
@@ -579,7 +582,10 @@ static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_
 	return now;
 }
 
-/* The lower file does not change: it ends at the size of the file, or before. */
+/*
+ * A change that leaves the lower file as it is. Its end is at the size of the upper file, or
+ * before.
+ */
 static ssize_t rw_give_room(void *arg)
 {
 	return 0;

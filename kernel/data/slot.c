@@ -32,9 +32,7 @@ static_assert(HUGEMAP_MM_BLOCK_ORDER == HM_BLOCK_ORDER);
 #define GFP_POOL_KSWAPD_ONLY ((GFP_KERNEL | __GFP_NOWARN) & ~__GFP_DIRECT_RECLAIM)
 #define GFP_POOL_NORETRY (GFP_KERNEL | __GFP_NOWARN | __GFP_NORETRY)
 
-/*
- * With page=auto one slot of this number starts as base pages, the others as huge folios. A prime.
- */
+/* With page=auto one of this many slots starts as base pages, the others as huge folios. */
 #define BASE_BACKED_RATIO 19u
 
 /*

@@ -18,7 +18,7 @@ bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff);
 int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff);
 
 /*
- * Wait until no write-back is seen during which the page must not change, because the lower file
+ * Wait for the end of a write-back during which the page must not change, because the lower file
  * system or device computes checksums. -EINTR: a fatal signal.
  */
 int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);

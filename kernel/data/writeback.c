@@ -30,7 +30,7 @@
 struct in_flight {
 	struct hugemap_io *io[HUGEMAP_WRITE_DEPTH];
 	u32 first, n;
-	int part_err; /* of the parts before the one that ends the run */
+	int part_err; /* first error of the parts before the part that ends the run */
 	int err;
 };
 
@@ -58,7 +58,7 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	 * while files_lock is held. (Other claims hold the invalidate_lock.)
 	 */
 	if (folio_test_set_dirty(folio)) {
-		smp_mb(); /* pairs with the compare-and-swap of a claim */
+		smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
 		claimed = rwsem_is_locked(&mount->files_lock) &&
 			  hm_peek(hi->hfile, folio->index, &unit) == HM_EVICTING;
 	} else {
@@ -360,7 +360,9 @@ static u32 writeback_write_next(struct hugemap_inode *hi, u64 *pos, u64 end, boo
 			writeback_write_run(hi, &run, flight);
 			return run.npages;
 		case HM_WB_BUSY:
-			/* Either this task writes the unit, or another one does. */
+			/*
+			 * This task may be writing the unit itself, so finish its own writes first.
+			 */
 			if (flight->n) {
 				writeback_reap(hi, flight);
 				continue;
@@ -413,10 +415,10 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 }
 
 /*
- * All units from @pos up to @end, beyond the end of the lower file, were written; or @err is the
- * reason why not. After a failure the lower file may be longer nevertheless: btrfs extends the file
- * at the start of a write and leaves it so. So remember the real end. Units behind it are written
- * after those at @pos.
+ * Record the result of the write of all units from @pos up to @end, which extends the lower file.
+ * After a failure the lower file may be longer nevertheless: btrfs extends the file at the start of
+ * a write and leaves it so. So remember the real end. Units behind it are written after those at
+ * @pos.
  */
 static void writeback_note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
 {
@@ -428,8 +430,9 @@ static void writeback_note_growth(struct hugemap_inode *hi, u64 pos, u64 end, in
 
 /*
  * Extend the lower file by writing the appended data: from its end on, in file order, and each run
- * after the previous one has ended. So the file never has a hole in place of data. Another task may
- * extend it at the same time. A sync passes no unit because of that.
+ * after the previous one has ended. So the file never has a hole in place of data. grow_lock makes
+ * tasks that extend the file at the same time take turns. Each run is waited for, so a sync skips
+ * no unit that another task writes.
  */
 static int writeback_write_growth(struct hugemap_inode *hi, u64 pos, u64 end, u64 *budget)
 {
@@ -470,7 +473,8 @@ static int writeback_write_pages(struct hugemap_inode *hi, u64 *pos, u64 end, u6
 	if (budget && last > grow) {
 		err = writeback_write_growth(hi, grow, last, &budget);
 		/*
-		 * writeback_growth() finds the rest from any position. Units before it get their
+		 * The next call finds the remaining growth by writeback_growth(), whatever its
+		 * position is. So move on, and the units before the end of the lower file get their
 		 * turn.
 		 */
 		if (!wait)

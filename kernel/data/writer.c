@@ -61,15 +61,18 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	return best;
 }
 
-/* Return false if there was nothing to write that no other task is writing. */
+/*
+ * Write a chunk of a file. Return false if that changed nothing: no unit was dirty, or other tasks
+ * write the dirty ones.
+ */
 static bool writer_write_chunk(struct hugemap_inode *hi)
 {
 	u64 pos = hi->data->write_at, dirty = hm_file_dirty_pages(hi->hfile);
 
 	hugemap_write_some(hi, &pos, U64_MAX, HUGEMAP_CHUNK_PAGES, false);
 	/*
-	 * Continue at the start after the end. Pages that become dirty again behind the position
-	 * wait.
+	 * At the end, continue at the start. Pages before the position that become dirty again wait
+	 * for that.
 	 */
 	hi->data->write_at = pos == U64_MAX ? 0 : pos;
 	return hm_file_dirty_pages(hi->hfile) != dirty || hi->data->write_at;
@@ -105,7 +108,7 @@ static bool writer_write_by_worker(struct hugemap_mount *mount, struct hugemap_i
 		hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 	} while (READ_ONCE(hi->data->in_chunk) && READ_ONCE(hi->data->runs) != runs &&
 		 time_before(jiffies, deadline));
-	/* Another file may have more to write. */
+	/* True: the writer continues, because other files may have more to write. */
 	return smp_load_acquire(&hi->data->in_chunk) || hi->data->wrote;
 }
 
