@@ -83,7 +83,7 @@ static inline bool hugemap_pmd_uffd(pmd_t pmd)
 #define HUGEMAP_MAPS_PARTS true
 #endif
 
-/* Out of i_pages with a folio that is not ours; it is locked, and was not read. */
+/* Remove a locked folio from i_pages that mm has put there and that was not read. */
 static inline void hugemap_remove_folio(struct address_space *mapping, struct folio *folio)
 {
 #ifdef HUGEMAP_HAVE_ERROR_REMOVE_FOLIO
@@ -101,7 +101,7 @@ static inline void *hugemap_shrinker_data(const struct shrinker *shrinker)
 	return shrinker->private_data;
 }
 
-/* @batch: the pages that one call scans. NULL: no memory. */
+/* Allocate a shrinker. @batch: the pages that one call scans. Return NULL if memory is short. */
 static inline struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
 						    hugemap_shrink_t *scan, const char *name)
 {

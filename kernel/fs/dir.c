@@ -342,7 +342,10 @@ static struct file *dir_tmpfile_lower(struct super_block *sb, const struct path 
 	cred->fsuid = caller->fsuid;
 	cred->fsgid = caller->fsgid;
 	set_groups(cred, caller->group_info);
-	/* Without the mounter's capabilities: no space reserved for root or above a quota. */
+	/*
+	 * Use the caller's capabilities. Those of the mounter would allow space that is reserved
+	 * for root, or space above a quota.
+	 */
 	if (caller->user_ns == cred->user_ns) {
 		cred->cap_effective = caller->cap_effective;
 	} else {

@@ -86,7 +86,7 @@ int hugemap_release(struct inode *inode, struct file *file)
 	struct hugemap_file *private = file->private_data;
 
 	if (private->data) {
-		/* For stores through a mapping after close(2). */
+		/* A program may have stored through a mapping after close(2). */
 		file_update_times(inode, file);
 		hugemap_data_release(inode);
 	}

@@ -15,7 +15,7 @@ static int readdir_iterate(struct file *file, struct dir_context *ctx)
 	int err;
 
 	lower->f_pos = ctx->pos;
-	/* With the mounter's credentials, with which it was opened. */
+	/* Use the mounter's credentials, with which the lower directory was opened. */
 	old = override_creds(hugemap_mount(file_inode(file)->i_sb)->cred);
 	err = iterate_dir(lower, ctx);
 	revert_creds(old);

@@ -13,7 +13,7 @@
 #include "namespace.h"
 
 /*
- * The root user id in a file's capabilities: each VFS call converts it between the caller's user
+ * Each VFS call converts the root user id in a file's capabilities between the caller's user
  * namespace and the file system's. The upper call has done so. To avoid a second conversion, the
  * lower call runs with the mounter's credentials.
  */

@@ -5,7 +5,7 @@
  * pool are on neither, so this file listens to the tracepoint memory_failure_event. A notifier
  * chain for memory failures, called with the page, would replace this file.
  *
- * To look at all pages of a huge folio costs more than to evict it. So no page is looked at before
+ * To examine all pages of a huge folio costs more than to evict it. So no page is examined before
  * the tracepoint has fired once: memory that failed before the pool was taken is not in the pool.
  * mm fires the tracepoint when it has handled the failure, so a folio that is evicted before that
  * may be used once more.
@@ -32,7 +32,7 @@ static void poison_find_event(struct tracepoint *tp, void *data)
 
 void hugemap_poison_setup(void)
 {
-	/* Without the tracepoint, may_be_poisoned stays true and each page is looked at. */
+	/* Without the tracepoint, may_be_poisoned stays true and each page is examined. */
 	if (!may_be_poisoned || !IS_ENABLED(CONFIG_TRACEPOINTS))
 		return;
 	for_each_kernel_tracepoint(poison_find_event, NULL);
