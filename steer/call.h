@@ -67,7 +67,7 @@ static inline uint64_t now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* A small file as text, which ends with a zero. Returns the length; 0 if there is none. */
+/* Read a small file as text that ends with a zero. Returns the length; 0 if that fails. */
 static inline long call_read_text(const char *path, char *text, long size)
 {
 	long fd = call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), n;

@@ -13,7 +13,7 @@
  * struct mount - a line of /proc/self/mountinfo
  * @dev: of the file system
  * @type: of the file system
- * @below: a directory of the file system below an overlayfs: its upper one, or the last lower
+ * @below: for an overlayfs: its upper directory, or the last of its lower directories
  */
 struct mount {
 	uint64_t dev;
@@ -28,7 +28,7 @@ static bool device_text_is(const char *a, const char *b)
 	return *a == *b;
 }
 
-/* Returns the length of @prefix if it is one of whole parts of a path, else 0. */
+/* Returns the length of @prefix if it is @path or one of its parent directories, else 0. */
 static size_t device_prefix(const char *path, const char *prefix)
 {
 	size_t n = 0;
@@ -56,7 +56,7 @@ static int device_option(struct reader *reader, char *value, size_t size)
 	return c;
 }
 
-/* The options of the super block, up to the end of the line. */
+/* Read the options of the super block to the end of the line, and find @below of an overlayfs. */
 static int device_below(struct reader *reader, char *below, size_t size)
 {
 	char name[16], other[512];
@@ -173,7 +173,9 @@ static uint64_t device_kb(uint64_t dev)
 				   "/../queue/read_ahead_kb");
 }
 
-/* The number of a btrfs is not known, so the smallest setting of all of them counts. */
+/*
+ * The number of the btrfs mount is not known, so the smallest setting of all btrfs mounts counts.
+ */
 static uint64_t device_btrfs_kb(void)
 {
 	uint64_t kb = 0, one, i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* The device below a file system. Nothing here makes a request to the file system. */
+/* The device below a file system. No function here makes a request to the file system. */
 #ifndef HM_STEER_DEVICE_H
 #define HM_STEER_DEVICE_H
 
@@ -13,8 +13,8 @@ uint64_t device_read_ahead_kb(uint64_t dev);
 
 /*
  * Returns whether the file system is on a disk of this machine: with a block device, btrfs, or
- * overlayfs. Not so are FUSE, network file systems, file systems in memory, hugemap, and any
- * file system that this mount name space does not show.
+ * overlayfs. FUSE, network file systems, file systems in memory and hugemap are not local, nor is
+ * any file system that this mount name space does not show.
  */
 bool device_is_local(uint64_t dev);
 

@@ -25,7 +25,7 @@ static uint32_t word; /* changes with each event */
 static uint32_t sleeps; /* the reader sleeps, or is about to */
 static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
 
-/* The turn at which a slot is free for the event of that number. It begins with 0. */
+/* Return the turn at which a slot is free for the event of that number. Turns begin with 0. */
 static uint64_t events_turn_of(uint64_t number)
 {
 	return number / SLOTS * 2;

@@ -34,14 +34,14 @@ struct event {
 #define EVENTS_LOST 1u
 #define EVENTS_LOST_HINT 2u
 
-/* Returns false if the event is lost. */
+/* Add an event. Returns false if the ring is full: the event is lost. */
 bool event_put(const struct event *event);
 
-/* For the reader: take the next event; false if there is none. */
+/* For the reader: take the next event. Returns false if there is none. */
 bool event_take(struct event *event);
 /* For the reader: returns whether an event waits, or was lost. */
 bool events_waiting(void);
-/* All events that were taken are carried out. */
+/* For the reader: all events that it has taken are carried out. */
 void events_done(void);
 /* Returns whether an event is not carried out yet. */
 bool events_pending(void);

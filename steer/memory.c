@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The least of the available memory and the limits of the memory cgroups of the process. */
+/*
+ * The memory for the page cache: the minimum of the available memory and the limits of the memory
+ * cgroups of the process.
+ */
 #include "memory.h"
 
 #include "call.h"
@@ -21,7 +24,7 @@ static uint64_t number_at(const char *text)
 	return number;
 }
 
-/* The limit in a file; "max" and absurd numbers are none. */
+/* Returns the limit in a file. "max" and absurd numbers are no limit. */
 static uint64_t limit_in(const char *directory, const char *name)
 {
 	char path[640], text[64];
@@ -36,9 +39,9 @@ static uint64_t limit_in(const char *directory, const char *name)
 }
 
 /*
- * The lowest limit of the cgroup and its ancestors, up to the mount point. Above memory.high
- * the kernel reclaims and slows the processes down, so it limits the page cache as well as
- * memory.max does. Version 1 (@old) has no equivalent of it.
+ * Returns the lowest limit of the cgroup and its ancestors, up to the mount point. Above
+ * memory.high the kernel reclaims and slows the processes down, so it limits the page cache as well
+ * as memory.max does. Version 1 (@old) has no equivalent of it.
  */
 static uint64_t limit_up(char *directory, size_t top, bool old)
 {
@@ -103,7 +106,7 @@ uint64_t memory_for_cache_of(const char *cgroup)
 	}
 	if (limit < NOT_LIMITED && (!available || limit < available))
 		available = limit;
-	/* Page tables and the program itself need some of it. */
+	/* Leave an eighth for page tables and the program itself. */
 	return available - available / 8;
 }
 

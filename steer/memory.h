@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* How much page cache a process could have: a memory cgroup's limit is seen. */
+/* The amount of page cache that a process could have, within the limits of its memory cgroups. */
 #ifndef HM_STEER_MEMORY_H
 #define HM_STEER_MEMORY_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* How often to look: looks are paid from a credit of a share of a processor's time. */
+/*
+ * The time between two looks. Looks are paid from a credit, which earns a share of the time of one
+ * processor.
+ */
 #ifndef HM_STEER_PACE_H
 #define HM_STEER_PACE_H
 
@@ -7,24 +10,27 @@
 
 #define MS 1000000ull
 
-/* Between two looks, at least; and at most, while there are faults. */
+/* The shortest and the longest time between two looks while there are page faults. */
 #define PACE_LEAST_NS (MS / 2)
 #define PACE_MOST_NS (200 * MS)
-/* Without faults it sleeps longer and longer. */
+/* The longest time between two looks without page faults: in the first second, and after it. */
 #define PACE_IDLE_NS (20 * MS)
 #define PACE_ASLEEP_NS (1000 * MS)
-/* After such a pause, something else may begin. */
+/* After a pause of this length the program may begin another phase. */
 #define PACE_PAUSE_NS (100 * MS)
-/* The share of time that looks may take, and how much of it may be saved up. */
+/* Looks may take 1/PACE_SHARE of the time of a processor. The credit stops at PACE_CREDIT_NS. */
 #define PACE_SHARE 100
 #define PACE_CREDIT_NS ((int64_t)(4 * MS))
-/* So many looks in a row without advice double the time between looks, so many times at most. */
+/*
+ * After each PACE_FRUITLESS looks without advice the time between looks doubles,
+ * PACE_FRUITLESS_MOST times at most.
+ */
 #define PACE_FRUITLESS 4u
 #define PACE_FRUITLESS_MOST 6u
 
 /**
  * struct pace - when to look
- * @credit_ns: time that looks may take, of a processor
+ * @credit_ns: processor time that looks may take now
  * @fruitless: looks since the last look that led to advice, the last event or the last pause
  */
 struct pace {
@@ -34,7 +40,7 @@ struct pace {
 
 #define PACE_BEGIN ((struct pace){ .credit_ns = PACE_CREDIT_NS })
 
-/* Time has passed. */
+/* Add the share of a period of time to the credit. */
 static inline void pace_earn(struct pace *pace, uint64_t ns)
 {
 	pace->credit_ns += (int64_t)(ns / PACE_SHARE);
@@ -48,7 +54,7 @@ static inline void pace_spend(struct pace *pace, uint64_t ns)
 	pace->credit_ns -= (int64_t)ns;
 }
 
-/* Until the next look, while there are faults. */
+/* Return the time until the next look while there are page faults. */
 static inline uint64_t pace_wait_ns(const struct pace *pace)
 {
 	uint32_t times = pace->fruitless / PACE_FRUITLESS;
@@ -59,7 +65,9 @@ static inline uint64_t pace_wait_ns(const struct pace *pace)
 	return wait < least ? least : wait > PACE_MOST_NS ? PACE_MOST_NS : wait;
 }
 
-/* Without faults for that long: soon again at first, then more and more seldom. */
+/*
+ * Return the time until the next look, after @quiet ns without a page fault. It grows with @quiet.
+ */
 static inline uint64_t pace_idle_ns(uint64_t quiet)
 {
 	uint64_t wait = quiet < 100 * MS ? 2 * MS : quiet / 20;

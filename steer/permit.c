@@ -13,19 +13,19 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-/* close_range() copies so many descriptors, whatever it is to close (NR_OPEN_DEFAULT). */
+/* close_range() copies this many descriptors even if it closes all of them (NR_OPEN_DEFAULT). */
 #define PERMIT_COPIED 64
 #define PERMIT_DRM_MAJOR 226u
 
 bool permit_page_size(void)
 {
-	/* Any other size refuses this address, which is not one of a page. */
+	/* With larger pages this address lies inside a page, and the call fails. */
 	return call(SYS_madvise, 4096, 0, MADV_NORMAL, 0, 0, 0) == 0;
 }
 
 /* --- system calls --- */
 
-/* Each call that the monitor makes, with arguments that make it fail or do nothing. */
+/* Make each call that the monitor makes, with arguments that make it fail or do nothing. */
 static int permit_try(void *unused)
 {
 	(void)unused;
@@ -129,7 +129,7 @@ static bool permit_stat(int fd, struct statx *st)
 		    STATX_TYPE | STATX_BTIME, (long)st, 0) == 0;
 }
 
-/* A flush of amdgpu waits for the GPU. */
+/* A close() of an amdgpu device waits for the GPU. */
 static bool permit_device(const struct statx *st)
 {
 	return st->stx_rdev_major != PERMIT_DRM_MAJOR;
@@ -157,7 +157,7 @@ static bool permit_descriptor(int fd)
 
 	if (call(SYS_fcntl, fd, F_GETFD, 0, 0, 0, 0) == -EBADF)
 		return true;
-	/* Seals are of files in memory, which have no mount. */
+	/* Only files in memory have seals, and these have no mount. */
 	if (call(SYS_fcntl, fd, F_GET_SEALS, 0, 0, 0, 0) >= 0)
 		return true;
 	say_into(&say, link, sizeof(link));
@@ -190,10 +190,11 @@ static bool permit_descriptor(int fd)
 }
 
 /*
- * close_range(CLOSE_RANGE_UNSHARE) gives the monitor a table of its own that begins with copies
- * of the first 64 descriptors, and closes them. That flushes each file: NFS and CIFS write its
- * dirty pages, and a FUSE server sees a close(). While one flush takes its time, the copies
- * after it keep their pipes and sockets open. So there is no monitor beside such a file.
+ * close_range(CLOSE_RANGE_UNSHARE) gives the monitor a table of its own that begins with copies of
+ * the first 64 descriptors, and closes them. That flushes each file: NFS and CIFS write its dirty
+ * pages, and a FUSE server sees a close(). During a slow flush, the copies that are not closed yet
+ * keep their pipes and sockets open. So the monitor is not started while such a file is among the
+ * first 64 descriptors.
  */
 bool permit_descriptors(void)
 {

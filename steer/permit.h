@@ -5,18 +5,18 @@
 
 #include <stdbool.h>
 
-/* Pages have 4 KB. Other sizes need other tables and other advice. */
+/* Returns whether pages have 4 KB. Other sizes need other tables and other advice. */
 bool permit_page_size(void);
 
 /*
- * Filters of system calls (seccomp) allow the monitor's calls. The answer is found out once
+ * Returns whether filters of system calls (seccomp) allow the monitor's calls. This is tested once
  * per process. @stack is the end of memory for a stack.
  */
 bool permit_calls(void *stack);
 
 /*
- * Closing a copy of a descriptor of the program does nothing. The kernel gives the monitor a
- * table of its own only as a copy: see permit.c.
+ * Returns whether closing a copy of a descriptor of the program has no effect outside. The kernel
+ * gives the monitor a table of its own only as a copy: see permit.c.
  */
 bool permit_descriptors(void);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The policy of steering: runs that grow are streams, runs that do not are random.
+ * The policy of steering. A run of touched pages that grows is a stream. Runs that do not grow are
+ * random accesses.
  *
- * Each look extends the tracks that its runs go on with, begins new ones for the rest
- * (the least recent ones end). Then it decides on a mode for the mapping as a whole, and on a
- * mode for the pages before each stream (its area). The rules rest on costs: reading a region
- * at once costs about as much as a dozen single pages.
+ * A look extends the tracks that its runs continue, and starts a new track for each other run. A
+ * new track replaces the one that has not grown for the longest time. Then the policy decides on a
+ * mode for the mapping as a whole, and on a mode for the pages ahead of each stream (its area). The
+ * rules rest on costs: to read a region at once costs about as much as to read a dozen single
+ * pages.
  */
 #include "policy.h"
 
@@ -13,35 +15,46 @@
 
 #define REGION ((u64)REGION_PAGES)
 
-/* A fault maps the cached pages among the 16 around it, so a run of up to 16 is no evidence. */
+/*
+ * A fault maps the cached pages among the 16 around it. So a run of up to 16 pages proves nothing.
+ */
 #define AROUND 16u
-/* A run that long is worth a region, where single pages are read. */
+/* If single pages are read, a run of this length makes it worthwhile to read its region at once. */
 #define LONG_RUN 24u
-/* ... and that long where the kernel reads ahead by itself, or in regions. */
+/*
+ * A run of this length is a stream if the kernel reads ahead by its own guess, or reads whole
+ * regions.
+ */
 #define NOTICED (REGION / 2)
 #define REGIONS_NOTICED (5 * REGION)
-/* From here on a stream is trusted with 16 MB, and with the rest of the mapping. */
+/*
+ * A stream of TRUSTED pages gets an area of 16 MB, a stream of PROVEN pages the rest of the
+ * mapping.
+ */
 #define TRUSTED (2 * REGION)
 #define PROVEN (8 * REGION)
-/* Runs of more than that are read a region at a time. */
+/* If the mean length of runs is at least this, faults read whole regions. */
 #define CHUNK_LEAST 20u
-/* Reading a region at once costs as much as reading that many of its pages one by one. */
+/* Reading a region at once costs as much as reading this many of its pages one by one. */
 #define REGION_COST 12u
-/* One page costs about as much as so many that are read in order. */
+/* Reading a page by itself costs about as much as reading this many pages in order. */
 #define PAGE_COST 50u
-/* The kernel has soon read a mapping up to this size by its own guesses, if memory holds it. */
+/*
+ * The kernel soon reads all of a mapping up to this size by its own guesses, if it fits into
+ * memory.
+ */
 #define SOON_READ (128 * REGION)
-/* policy_sweep() requests so many regions of a mapping at each look. */
+/* policy_sweep() requests this many regions of a mapping at each look. */
 #define SWEEP 8u
-/* A track that has not grown for so many looks is no evidence of the present accesses. */
+/* A track that has not grown for this many looks is no evidence of the present accesses. */
 #define RECENT 12u
 
-/* A stream is made to go on in huge pages that far before it. */
+/* policy_kick() makes a stream continue in huge pages from this distance ahead of it on. */
 #define KICK (4 * REGION)
 #define KICKS 4u
-/* At most so much is requested before a stream if no mode can be given. */
+/* The most pages that are requested ahead of a stream if the caller cannot give modes. */
 #define LAST_WINDOW (32 * REGION)
-/* The area of a stream begins that far behind it. */
+/* The area of a stream starts this far behind the stream. */
 #define BEHIND (2 * REGION)
 #define PROBE_FIRST_MS 1000u
 #define PROBE_LAST_MS 30000u
@@ -68,7 +81,7 @@ static u64 policy_region_down(u64 page)
 	return page / REGION * REGION;
 }
 
-/* If the window is not known, the kernel may read ahead far. */
+/* If the window of the kernel is not known, assume a large one. */
 static u64 policy_window(const struct hm_advisor *a)
 {
 	return a->facts.window ? a->facts.window : 4 * REGION;
@@ -115,7 +128,7 @@ static u64 policy_length(const struct hm_track *t)
 	return t->next - t->start;
 }
 
-/* The whole mapping, areas included. */
+/* Change the mode of the whole mapping, including the areas of streams. */
 static void policy_change_mode(struct hm_advisor *a, enum hm_mode mode)
 {
 	bool order = mode == HM_MODE_HUGE ||
@@ -131,7 +144,10 @@ static void policy_change_mode(struct hm_advisor *a, enum hm_mode mode)
 	for (i = 0; i < HM_TRACKS; i++) {
 		struct hm_track *t = &a->track[i];
 
-		/* Other modes show other lengths: keep only tracks that are streams there, too. */
+		/*
+		 * Runs have other lengths in another mode. Keep only the tracks that are streams
+		 * there, too.
+		 */
 		if (t->grown + 3 < a->look || policy_length(t) < kept)
 			*t = (struct hm_track){};
 		t->area = t->back = 0;
@@ -139,7 +155,7 @@ static void policy_change_mode(struct hm_advisor *a, enum hm_mode mode)
 	policy_say_mode(a, a->first, a->end, mode);
 }
 
-/* A track ends: take back the advice for the pages before it. */
+/* A track ends: take back the advice for the pages ahead of it. */
 static void policy_end_area(struct hm_advisor *a, struct hm_track *t)
 {
 	if (!t->area)
@@ -148,7 +164,7 @@ static void policy_end_area(struct hm_advisor *a, struct hm_track *t)
 	t->area = t->back = 0;
 }
 
-/* A run of one region is all that can be seen of a single page in such modes. */
+/* In a mode that reads whole regions, a single access appears as a run of up to one region. */
 static bool policy_is_single(const struct hm_advisor *a, const struct hm_track *t)
 {
 	return policy_length(t) <= (policy_by_pages(a->mode) ? AROUND : REGION) ||
@@ -185,13 +201,16 @@ static void policy_new_track(struct hm_advisor *a, const struct hm_touch *run)
 	};
 }
 
-/* Has it come to the region that was read and mapped on its way? That is not seen again. */
+/*
+ * Has a track reached the region that policy_kick() requested? That region is mapped already, so no
+ * run will show the accesses to it.
+ */
 static bool policy_is_kicked(const struct hm_track *t)
 {
 	return t->kicks && t->next < t->ahead && t->next + AROUND + REGION >= t->ahead;
 }
 
-/* Does a run go on with a track? */
+/* Return 1 or -1 if a run continues a track upwards or downwards; else 0. */
 static int policy_goes_on(const struct hm_track *t, const struct hm_touch *run)
 {
 	if (t->way >= 0 && run->start >= t->next &&
@@ -221,7 +240,10 @@ static bool policy_extend(struct hm_advisor *a, const struct hm_touch *run)
 		t->way = way;
 		t->pages += run->end - run->start;
 		t->grown = a->look;
-		/* Runs as far from each other as the ones before are no single pages. */
+		/*
+		 * The last page of the stride belongs to this track, which is no single page: there
+		 * is no stride.
+		 */
 		if (policy_length(t) > AROUND && a->last >= t->start && a->last < t->next)
 			a->stride = a->stride_seen = 0;
 		return true;
@@ -231,7 +253,7 @@ static bool policy_extend(struct hm_advisor *a, const struct hm_touch *run)
 
 /* --- strides --- */
 
-/* A stream passes each multiple of any distance. */
+/* A stream touches a page at any distance, so its next page is no evidence of a stride. */
 static bool policy_is_streamed(const struct hm_advisor *a, const struct hm_touch *run)
 {
 	const struct hm_track *t;
@@ -243,7 +265,7 @@ static bool policy_is_streamed(const struct hm_advisor *a, const struct hm_touch
 	return false;
 }
 
-/* Is this page as far from the last one as that was from the one before? */
+/* Does a run continue the stride, at the same distance from the last page as before? */
 static bool policy_stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 {
 	if (!a->stride || (s64)(run->start - a->last) != a->stride || policy_is_streamed(a, run) ||
@@ -255,7 +277,7 @@ static bool policy_stride_goes_on(struct hm_advisor *a, const struct hm_touch *r
 	return true;
 }
 
-/* If many other runs are touched between its pages, the stride ends. */
+/* The run does not continue the stride. After STRIDE_SEEN such runs in a row the stride ends. */
 static void policy_stride_misses(struct hm_advisor *a)
 {
 	if (!a->stride || ++a->stride_missed < STRIDE_SEEN)
@@ -276,7 +298,10 @@ static void policy_stride_begin(struct hm_advisor *a, const struct hm_touch *run
 	a->stride_ahead = 0;
 }
 
-/* Request so many of the next pages that they come in time, twice as many each time. */
+/*
+ * Request the next pages of a stride before they are touched. The number of pages doubles each
+ * time.
+ */
 static void policy_stride_ahead(struct hm_advisor *a)
 {
 	u64 step = (u64)(a->stride > 0 ? a->stride : -a->stride);
@@ -307,7 +332,7 @@ static void policy_stride_ahead(struct hm_advisor *a)
 
 /* --- service of a stream --- */
 
-/* Returns the page on the way of a track from which on no page was requested yet. */
+/* Return the first page in the direction of a track that was not requested yet. */
 static u64 policy_edge(const struct hm_track *t)
 {
 	if (t->way < 0)
@@ -316,11 +341,12 @@ static u64 policy_edge(const struct hm_track *t)
 }
 
 /*
- * The kernel goes on with the page size with which it began a stream, even against advice. If
- * one region that is not cached yet is requested on the way of the stream, the kernel begins
- * with huge pages there. That region lies beyond the two windows that the kernel may request
- * before the advice arrives. If the stream was quicker, it ends within a region after it has
- * passed the requested one. The next try is then farther away.
+ * The kernel continues a stream with the page size with which it started, even against advice. If
+ * one region ahead of the stream is requested that is not cached yet, the kernel reads on from
+ * there in huge pages. That region lies beyond the two windows that the kernel may request before
+ * the advice arrives. The try has failed if the stream is a region beyond the requested one and
+ * does not end at the boundary of a region, as it would with huge pages. The next try is then
+ * farther ahead.
  */
 static void policy_kick(struct hm_advisor *a, struct hm_track *t)
 {
@@ -337,9 +363,9 @@ static void policy_kick(struct hm_advisor *a, struct hm_track *t)
 }
 
 /*
- * If no mode can be given, request a window of pages before a stream. The windows of all streams
- * together take at most a quarter of memory. The next request follows when the stream has used
- * half of its window.
+ * If no mode can be given, request a window of pages ahead of a stream. The windows of all streams
+ * together take at most a quarter of memory. The next request follows when the stream has used half
+ * of its window.
  */
 static void policy_read_before(struct hm_advisor *a, struct hm_track *t)
 {
@@ -365,7 +391,7 @@ static void policy_read_before(struct hm_advisor *a, struct hm_track *t)
 	t->ahead = policy_most(to, 1);
 }
 
-/* The pages before a stream belong to it up to the start of the next track. */
+/* The pages ahead of a stream belong to it up to the start of the next track. */
 static u64 policy_up_to_others(const struct hm_advisor *a, const struct hm_track *t, u64 to)
 {
 	const struct hm_track *o;
@@ -376,7 +402,7 @@ static u64 policy_up_to_others(const struct hm_advisor *a, const struct hm_track
 	return policy_region_down(to) > t->next ? policy_region_down(to) : to;
 }
 
-/* Regions before a stream are read as a stream's are. */
+/* Extend the area of a stream: faults ahead of the stream read whole regions. */
 static void policy_widen_area(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 trust = policy_length(t) >= PROVEN	? a->end :
@@ -409,7 +435,7 @@ static void policy_widen_area(struct hm_advisor *a, struct hm_track *t)
 	t->area = to;
 }
 
-/* The part of an area that a stream has left is as all the rest again. */
+/* Give the part of an area that a stream has left the mode of the mapping again. */
 static void policy_shrink_area(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to;
@@ -433,7 +459,10 @@ static u64 policy_noticed(const struct hm_advisor *a)
 	}
 }
 
-/* Here and there a page that lies near the last one, by chance, makes no run. */
+/*
+ * Random accesses that happen to lie near each other form a track, too, but few of its pages are
+ * touched.
+ */
 static bool policy_is_noticed(const struct hm_advisor *a, const struct hm_track *t)
 {
 	u64 dense = policy_length(t) < REGION ? policy_length(t) / 2 : policy_length(t) / 8;
@@ -441,7 +470,7 @@ static bool policy_is_noticed(const struct hm_advisor *a, const struct hm_track 
 	return policy_length(t) >= policy_noticed(a) && t->pages >= dense;
 }
 
-/* If the mode reads single pages, request the rest of the region at once. */
+/* If faults read single pages, request the rest of the region at once. */
 static void policy_rest_of_region(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to;
@@ -482,11 +511,11 @@ static void policy_serve(struct hm_advisor *a, struct hm_track *t)
 /* --- pattern of a mapping --- */
 
 struct view {
-	u32 singles, chunks; /* tracks that have ended, or stand still */
+	u32 singles, chunks; /* tracks that have ended, or do not grow now */
 	u64 chunk_pages;
-	u32 streams, backward; /* that grow */
+	u32 streams, backward; /* tracks that grow */
 	u32 proven;
-	u32 fresh; /* that began in this look */
+	u32 fresh; /* tracks that started in this look */
 };
 
 static struct view policy_take_view(struct hm_advisor *a)
@@ -522,8 +551,9 @@ static bool policy_fits(const struct hm_advisor *a)
 }
 
 /*
- * A run that ends costs the pages that were read beyond it: about half a region, or the pages
- * that the kernel has read ahead by itself.
+ * If most runs have the length of chunks, let faults read whole regions. A run that ends costs the
+ * pages that were read beyond it: about half a region, or the pages that the kernel has read ahead
+ * by its own guess.
  */
 static void policy_decide_chunks(struct hm_advisor *a, const struct view *v, u64 now_ms)
 {
@@ -541,7 +571,7 @@ static void policy_decide_chunks(struct hm_advisor *a, const struct view *v, u64
 	policy_change_mode(a, mode);
 }
 
-/* Backward, the region after this one is no gain. */
+/* For a backward stream, only the region of the fault is read: the next one is of no use. */
 static void policy_read_in_order(struct hm_advisor *a)
 {
 	enum hm_mode mode = a->pattern == HM_PATTERN_BACKWARD ? HM_MODE_CHUNK : HM_MODE_HUGE;
@@ -595,7 +625,10 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 		}
 		break;
 	case HM_MODE_HUGE:
-		/* Regions here and there: RANDOM shows which of their pages are touched. */
+		/*
+		 * The accesses jump from region to region. Mode RANDOM shows which pages are
+		 * touched.
+		 */
 		if (jumps >= 3 && !v.proven)
 			policy_change_mode(a, HM_MODE_RANDOM);
 		break;
@@ -621,13 +654,13 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 	}
 }
 
-/* --- pages that are wanted one by one --- */
+/* --- pages that are read one by one --- */
 
 /*
- * If the single pages that were read of a region have cost as much as all of it, request all of
- * it. If the mapping does not fit into memory, the region must also be hotter than the mean.
- * Looks go through a mapping from its start, so the count of the region and the mean are both
- * those from before this look.
+ * Request a whole region as soon as the single pages that were read of it have cost as much. If the
+ * mapping does not fit into memory, the region must also be hotter than the mean. A look goes
+ * through a mapping from its start, so both the count of the region and the mean are those from
+ * before this look.
  */
 static void policy_count_pages(struct hm_advisor *a, const struct hm_touch *run, u64 mean)
 {
@@ -654,8 +687,8 @@ static void policy_count_pages(struct hm_advisor *a, const struct hm_touch *run,
 }
 
 /*
- * Once single pages have cost as much as all of it would have, all of it is read, a part
- * at each look, if it fits into memory.
+ * As soon as the single pages of a mapping have cost as much as all of it, request all of it, a
+ * part at each look. The mapping must fit into memory.
  */
 static void policy_sweep(struct hm_advisor *a)
 {
@@ -676,7 +709,7 @@ static void policy_sweep(struct hm_advisor *a)
 	}
 }
 
-/* --- the door --- */
+/* --- the interface --- */
 
 void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region,
 		     struct hm_advice *advice)
@@ -698,7 +731,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	a->count = 0;
 	if (!n)
 		return;
-	/* A round of scans comes in several calls, which are one look. */
+	/* A round of scans arrives in several calls with the same time, which are one look. */
 	next = !a->look || now_ms != a->look_ms;
 	a->look += next;
 	a->look_ms = now_ms;

@@ -2,14 +2,14 @@
 /*
  * The policy of steering: find the pattern of accesses to a mapping, and the advice that helps.
  *
- * The caller looks at a mapping at intervals (steer/) and reports the pages that were newly
- * mapped since the last look. The answers are advice for the page cache, which belongs to the
- * kernel. The policy makes no system call and allocates no memory.
+ * The caller (steer/) scans the page tables of a mapping at intervals, and reports the pages that
+ * were mapped since the last scan. One such report is a *look*. The answers to it are advice for
+ * the kernel's page cache. The policy makes no system call and allocates no memory.
  *
- * The first mode is NORMAL, which leaves the guess to the kernel. RANDOM is the mode that shows
- * most, because each touched page is mapped by itself. So the policy first changes to RANDOM if
- * the order of accesses ends, and then to the mode that fits the accesses that RANDOM shows. See
- * ARCHITECTURE.md for the rules.
+ * The first mode is NORMAL, in which the kernel reads ahead by its own guess. Mode RANDOM shows
+ * most, because each touched page is mapped by itself. So when accesses are no longer in order, the
+ * policy first changes to RANDOM, and then to the mode that fits the accesses that it sees there.
+ * See ARCHITECTURE.md for the rules.
  *
  * Pages are counted from the 2 MB boundary at or below the start of the mapping, so
  * that REGION_PAGES of them, aligned, are a *region*. One caller at a time.
@@ -19,17 +19,17 @@
 
 #include "types.h"
 
-/* Runs of pages that are followed at a time. */
+/* Tracks of a mapping: runs of pages that are followed at the same time. */
 #define HM_TRACKS 16u
-/* Answers to one look, at most. */
+/* The most answers to one look. */
 #define HM_ADVICES 128u
 
-/* How a fault shall read. */
+/* What a fault reads. */
 enum hm_mode {
-	HM_MODE_NORMAL, /* as the kernel does without advice */
-	HM_MODE_RANDOM, /* this page */
-	HM_MODE_HUGE, /* this region and the next ones */
-	HM_MODE_CHUNK, /* this region */
+	HM_MODE_NORMAL, /* as the kernel chooses without advice */
+	HM_MODE_RANDOM, /* the page of the fault */
+	HM_MODE_HUGE, /* the region of the fault and the next ones */
+	HM_MODE_CHUNK, /* the region of the fault */
 	HM_MODES,
 };
 
@@ -44,8 +44,8 @@ enum hm_pattern {
 };
 
 enum hm_advice_kind {
-	HM_ADVICE_MODE, /* faults in the range read in the way of .mode, from now on */
-	HM_ADVICE_AHEAD, /* .count pages, .step apart, from .start on: read them */
+	HM_ADVICE_MODE, /* from now on, faults in the range read according to .mode */
+	HM_ADVICE_AHEAD, /* read each .step-th page of the range */
 	HM_ADVICE_FILL, /* read the range and map it, in huge pages where they come */
 };
 
@@ -53,7 +53,7 @@ struct hm_advice {
 	enum hm_advice_kind kind;
 	enum hm_mode mode;
 	u64 start, end; /* pages */
-	s64 step; /* AHEAD */
+	s64 step; /* for HM_ADVICE_AHEAD; 1: all pages */
 };
 
 /* Pages that are mapped now and were not at the last look. */
@@ -63,33 +63,33 @@ struct hm_touch {
 
 /* The policy's record of a region. */
 struct hm_region {
-	u16 touched; /* pages that came to be mapped, one by one, saturating */
-	u16 before; /* ... before the look in which some came last */
-	u16 look; /* which that is, its low bits */
-	u16 asked : 1; /* all of it was requested */
+	u16 touched; /* single pages that were mapped; stops at 0xffff */
+	u16 before; /* the value of @touched before the look @look */
+	u16 look; /* low bits of the last look that touched the region */
+	u16 asked : 1; /* the whole region was requested */
 };
 
 /* A run of pages that grows, at one end. */
 struct hm_track {
 	u64 start, next; /* the range that it has passed */
-	u64 pages; /* seen */
+	u64 pages; /* pages of the range that were touched */
 	u64 ahead; /* requested up to here, or the end of the requested region; 0 = nothing */
 	u64 area; /* the end of its area, which has another mode than the mapping; 0 = none */
-	u64 back; /* ... and the start of the area */
+	u64 back; /* the start of the area */
 	u32 grown; /* the look in which it grew last; 0 = not used */
-	int way; /* 1, -1; 0 = it has not grown yet */
-	u32 kicks; /* tries to make it go on in huge pages */
+	int way; /* 1: upwards; -1: downwards; 0: it has not grown yet */
+	u32 kicks; /* regions that policy_kick() has requested */
 };
 
 /**
- * struct hm_facts - facts that pages do not show; may change from look to look
- * @memory: pages that can be cached at a time, as far as known
- * @window: pages that the kernel reads ahead by itself, at most; 0 = not known
+ * struct hm_facts - facts that looks do not show; the caller may change them between looks
+ * @memory: pages that can be cached at the same time; 0 = not known
+ * @window: the most pages that the kernel reads ahead by its own guess; 0 = not known
  * @writable: stores are possible
- * @small: huge folios do not come
+ * @small: the kernel gives this file no huge folios
  * @small_writes: the program syncs small pieces, and each piece makes a whole folio dirty:
  *	with huge folios it would write more
- * @outside: the caller cannot give modes, so the pages before a stream are requested instead
+ * @outside: the caller cannot give modes, so the pages ahead of a stream are requested instead
  */
 struct hm_facts {
 	u64 memory, window;
@@ -100,24 +100,24 @@ struct hm_facts {
  * struct hm_advisor - one mapping
  * @first: its first page
  * @end: the page after its last one
- * @facts: the caller's
+ * @facts: see struct hm_facts; the caller sets them
  */
 struct hm_advisor {
 	u64 first, end;
 	struct hm_facts facts;
-	enum hm_mode mode; /* of all but the areas of tracks */
+	enum hm_mode mode; /* of the mapping outside of the areas of tracks */
 	enum hm_pattern pattern;
 	u32 look;
-	u64 look_ms; /* when it was */
+	u64 look_ms; /* the time of the last look */
 	struct hm_region *region;
 	struct hm_track track[HM_TRACKS];
-	u32 singles, chunks; /* tracks that ended, lately */
+	u32 singles, chunks; /* tracks that ended recently */
 	u64 chunk_pages;
-	u64 probe_at, probe_ms; /* when the decision for chunks is put to the test */
-	u64 faults; /* pages seen, one by one */
+	u64 probe_at, probe_ms; /* next test of the choice of chunks, and the delay before it */
+	u64 faults; /* single pages that were touched */
 	u64 swept; /* all regions up to here were requested */
-	u64 last; /* where the last new track began */
-	s64 stride, stride_seen; /* from there to the next; 0 = none */
+	u64 last; /* first page of the last new track, or last page of the stride */
+	s64 stride, stride_seen; /* distance of its pages, 0 = none; pages seen at that distance */
 	u32 stride_missed; /* runs elsewhere since the last page of the stride */
 	u64 stride_at, stride_ahead, stride_window;
 	u32 count;
@@ -125,11 +125,11 @@ struct hm_advisor {
 };
 
 /**
- * hm_advisor_init() - a mapping that nothing is known of
- * @a: the advisor, all zeros but its facts
+ * hm_advisor_init() - prepare an advisor for a mapping
+ * @a: the advisor, zeroed except for .facts
  * @first: its first page
  * @end: the page after its last one
- * @region: one for each region up to @end, all zeros; the caller's
+ * @region: zeroed memory of the caller, one for each region up to @end
  * @advice: HM_ADVICES of them, for the answers; several advisors may share them
  */
 void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region,
@@ -139,12 +139,15 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
  * hm_advisor_look() - take the runs mapped since the last look, and answer with advice
  * @a: the advisor; .advice[0] to .advice[.count - 1] are the answers, in order
  * @runs: new runs, ascending
- * @n: how many; if 0, nothing happens
- * @now_ms: the time; only forward. Calls with the same time are one look
+ * @n: number of runs; if 0, nothing happens
+ * @now_ms: the time, which never goes back. Calls with the same time are one look
  */
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms);
 
-/* Pages to request by one call: the kernel reads no more than its window of a longer piece. */
+/*
+ * The number of pages to request by one call. Of a longer piece the kernel would read only its
+ * window.
+ */
 static inline u64 hm_advisor_piece(const struct hm_advisor *a)
 {
 	u64 window = a->facts.window;

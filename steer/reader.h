@@ -25,7 +25,7 @@ static inline void reader_close(struct reader *reader)
 	call(SYS_close, reader->fd, 0, 0, 0, 0, 0);
 }
 
-/* The next character; -1 at the end. */
+/* Returns the next character; -1 at the end of the file. */
 static inline int reader_next(struct reader *reader)
 {
 	if (reader->at == reader->end) {
@@ -40,7 +40,7 @@ static inline int reader_next(struct reader *reader)
 	return (unsigned char)*reader->at++;
 }
 
-/* A number, and the one character after it. */
+/* Reads a number, and the one character after it. */
 static inline uint64_t reader_number(struct reader *reader, unsigned int base)
 {
 	uint64_t value = 0;
@@ -58,7 +58,7 @@ static inline uint64_t reader_number(struct reader *reader, unsigned int base)
 }
 
 /*
- * A word, cut to the size, and the one character after it, which is returned: '\n' after the
+ * Reads a word, cut to the size, and the one character after it, which is returned: '\n' after the
  * last word of a line, negative at the end of the file.
  */
 static inline int reader_word(struct reader *reader, char *word, size_t size)

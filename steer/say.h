@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Words and numbers to and from text, without stdio: its locks are the program's. */
+/* Convert words and numbers to and from text, without stdio, whose locks belong to the program. */
 #ifndef HM_STEER_SAY_H
 #define HM_STEER_SAY_H
 

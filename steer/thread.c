@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #define THREAD_TLS_BYTES (16u << 10)
-/* Pauses of 50 us after the thread has left its stack: a second. */
+/* Pauses of 50 us, together a second, for the end of a thread that has left its stack. */
 #define THREAD_PAUSES 20000u
 
 /*
- * The thread register points to this memory, as the compiler's stack protector and lazily bound
- * calls read there. It holds zeros, and on x86-64 its own address in two places.
+ * The thread register points to this memory, because the compiler's stack protector and lazily
+ * bound calls read there. It holds zeros, and on x86-64 its own address in two places.
  */
 static void *thread_make_tls(void *memory)
 {
@@ -36,7 +36,7 @@ bool thread_is_there(const struct thread *thread)
 {
 	int32_t id = __atomic_load_n(&thread->id, __ATOMIC_ACQUIRE);
 
-	/* In a child that a raw fork has made, it may be the number of a thread of the parent. */
+	/* In a child of a raw fork, @id may be the number of a thread of the parent. */
 	return id && thread_exists(id);
 }
 
@@ -46,7 +46,7 @@ static bool thread_wait_left(struct thread *thread)
 	const struct timespec time = { .tv_nsec = 10000000 };
 	int32_t id = __atomic_load_n(&thread->id, __ATOMIC_ACQUIRE);
 
-	/* The kernel wakes the shared kind of futex. */
+	/* At the end of a thread, the kernel wakes the waiters of a shared futex. */
 	if (thread_is_there(thread))
 		call(SYS_futex, (long)&thread->id, FUTEX_WAIT, id, (long)&time, 0, 0);
 	return !thread_is_there(thread);
