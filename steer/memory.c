@@ -13,7 +13,7 @@
 
 #define NOT_LIMITED (1ull << 60)
 
-static uint64_t number_at(const char *text)
+static uint64_t memory_number_at(const char *text)
 {
 	uint64_t number = 0;
 
@@ -25,7 +25,7 @@ static uint64_t number_at(const char *text)
 }
 
 /* Returns the limit in a file. "max" and absurd numbers are no limit. */
-static uint64_t limit_in(const char *directory, const char *name)
+static uint64_t memory_limit_in(const char *directory, const char *name)
 {
 	char path[640], text[64];
 	struct say say;
@@ -35,7 +35,7 @@ static uint64_t limit_in(const char *directory, const char *name)
 	say_text(&say, name);
 	if (!call_read_text(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
 		return NOT_LIMITED;
-	return number_at(text);
+	return memory_number_at(text);
 }
 
 /*
@@ -43,14 +43,14 @@ static uint64_t limit_in(const char *directory, const char *name)
  * memory.high the kernel reclaims and slows the processes down, so it limits the page cache as well
  * as memory.max does. Version 1 (@old) has no equivalent of it.
  */
-static uint64_t limit_up(char *directory, size_t top, bool old)
+static uint64_t memory_limit_up(char *directory, size_t top, bool old)
 {
 	uint64_t limit = NOT_LIMITED, one, high;
 	char *slash;
 
 	for (;;) {
-		one = limit_in(directory, old ? "/memory.limit_in_bytes" : "/memory.max");
-		high = old ? NOT_LIMITED : limit_in(directory, "/memory.high");
+		one = memory_limit_in(directory, old ? "/memory.limit_in_bytes" : "/memory.max");
+		high = old ? NOT_LIMITED : memory_limit_in(directory, "/memory.high");
 		one = high < one ? high : one;
 		limit = one < limit ? one : limit;
 		slash = strrchr(directory, '/');
@@ -60,7 +60,7 @@ static uint64_t limit_up(char *directory, size_t top, bool old)
 	}
 }
 
-static uint64_t cgroup_limit(const char *cgroup)
+static uint64_t memory_cgroup_limit(const char *cgroup)
 {
 	static const char v1[] = "/sys/fs/cgroup/memory", v2[] = "/sys/fs/cgroup";
 	uint64_t limit = NOT_LIMITED, one;
@@ -88,7 +88,7 @@ static uint64_t cgroup_limit(const char *cgroup)
 		say_text(&say, old ? v1 : v2);
 		if (strcmp(path, "/"))
 			say_text(&say, path);
-		one = limit_up(directory, old ? sizeof(v1) - 1 : sizeof(v2) - 1, old);
+		one = memory_limit_up(directory, old ? sizeof(v1) - 1 : sizeof(v2) - 1, old);
 		limit = one < limit ? one : limit;
 	}
 	return limit;
@@ -96,13 +96,13 @@ static uint64_t cgroup_limit(const char *cgroup)
 
 uint64_t memory_for_cache_of(const char *cgroup)
 {
-	uint64_t available = 0, limit = cgroup_limit(cgroup);
+	uint64_t available = 0, limit = memory_cgroup_limit(cgroup);
 	char text[1024], *at;
 
 	if (call_read_text("/proc/meminfo", text, sizeof(text))) {
 		at = strstr(text, "MemAvailable:");
 		if (at)
-			available = number_at(at + strlen("MemAvailable:")) << 10;
+			available = memory_number_at(at + strlen("MemAvailable:")) << 10;
 	}
 	if (limit < NOT_LIMITED && (!available || limit < available))
 		available = limit;
