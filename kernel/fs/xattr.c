@@ -17,7 +17,7 @@
  * namespace and the file system's. The upper call has done so. To avoid a second conversion, the
  * lower call runs with the mounter's credentials.
  */
-static const struct cred *begin_as(const struct inode *inode, const char *name)
+static const struct cred *xattr_begin_as(const struct inode *inode, const char *name)
 {
 	if (strcmp(name, XATTR_NAME_CAPS))
 		return NULL;
@@ -33,7 +33,7 @@ static void xattr_end_as(const struct cred *old)
 static int xattr_get(const struct xattr_handler *handler, struct dentry *dentry,
 		     struct inode *inode, const char *name, void *value, size_t size)
 {
-	const struct cred *old = begin_as(inode, name);
+	const struct cred *old = xattr_begin_as(inode, name);
 	ssize_t n = vfs_getxattr(hugemap_lower_idmap(inode->i_sb), hugemap_lower(dentry), name,
 				 value, size);
 
@@ -68,7 +68,7 @@ static int xattr_set(const struct xattr_handler *handler, struct hugemap_idmap *
 		/* The VFS has checked the upper owner, which may be out of date. */
 		err = -EPERM;
 	} else {
-		old = begin_as(inode, name);
+		old = xattr_begin_as(inode, name);
 		err = vfs_setxattr(idmap, lower, name, value, size, flags);
 		xattr_end_as(old);
 	}
