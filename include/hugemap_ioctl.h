@@ -21,7 +21,7 @@
 
 /* How a part of a file is cached, in pages of 4 KB. */
 struct hugemap_cell {
-	__u32 pages; /* of the file */
+	__u32 pages; /* pages of the file in this cell */
 	__u32 huge; /* cached, in units of 2 MB */
 	__u32 base; /* cached, in pages of 4 KB */
 	__u32 dirty; /* of both, not written yet */
@@ -29,14 +29,14 @@ struct hugemap_cell {
 
 /*
  * Which pages of a file are cached, and how. As with mincore(2), the caller must own the file or
- * have the right to write it (else EPERM), and the cells show the state at the time of the look.
- * The look changes nothing.
+ * have the right to write it (else EPERM), and the cells show the state at the time of the call.
+ * The call counts as no access.
  */
 struct hugemap_cached {
 	__u64 offset; /* in the file, in bytes; a multiple of 2 MB */
 	__u64 cell; /* bytes of the file that a cell covers: a multiple of 2 MB, 8 TB at most */
-	__u64 cells; /* address of a struct hugemap_cell for each */
-	__u32 count; /* of them, 65536 at most; when it returns, how many lie in the file */
+	__u64 cells; /* address of an array of struct hugemap_cell */
+	__u32 count; /* in: cells in the array, 65536 at most; out: cells that lie in the file */
 	__u32 zero;
 };
 

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adjacent areas of one file, in order: advice for parts splits the area of one mmap(). */
+/*
+ * Adjacent areas of one file. Advice for a part of a mapping splits the area that one mmap() made.
+ */
 struct run {
 	struct area first, last;
 	uint64_t rss, dirty, huge; /* bytes */
@@ -52,7 +54,7 @@ static bool run_contains(const struct run *run, uintptr_t addr)
 	return run->first.start <= addr && addr < run->last.end && run->first.ino;
 }
 
-/* The run of areas around an address. Return: false if no file is mapped there. */
+/* Find the run of areas around an address. Return: false if no file is mapped there. */
 static bool run_find(uintptr_t addr, struct run *run)
 {
 	struct areas areas;
@@ -97,7 +99,7 @@ static bool stat_is_kernel_engine(const struct area *area)
 	return found;
 }
 
-/* The monitor thread writes while this reads: numbers may be a moment apart. */
+/* The monitor thread writes the page while this reads it, so the numbers may not fit each other. */
 static void stat_add_steering(uintptr_t addr, struct hugemap_stat *stat)
 {
 	const struct steer_page *page = lib_steer_page();

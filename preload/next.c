@@ -13,7 +13,9 @@
 #pragma weak _r_debug
 #pragma weak dlsym
 
-/* A constructor of another library may run before the one of this library. */
+/*
+ * A constructor of another library may run before the one of this library, so search on first use.
+ */
 static const struct link_map *next_self(void)
 {
 	static const struct link_map *self;

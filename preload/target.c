@@ -69,7 +69,7 @@ static bool target_find_segment(struct target_file *file, uint32_t type, Elf64_P
 	return false;
 }
 
-/* The place in the file of an address. */
+/* Converts an address of the program to an offset in its file. */
 static uint64_t target_offset(struct target_file *file, uint64_t address)
 {
 	Elf64_Phdr segment;

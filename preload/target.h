@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Whether a program that is about to be started will load this library, and start just as it
- * does without. The C library's dynamic linker reports a library that it cannot load on
- * standard error, a program with the address sanitizer ends, and so does one of another C
- * library. `hugemap run` and the functions that replace exec*() look here first.
+ * Checks whether a program that is about to be started can load this library, and then starts as it
+ * does without it. Otherwise the dynamic linker of the C library would report an error on standard
+ * error, and a program with the address sanitizer or with another C library would end. So `hugemap
+ * run` and the functions that replace exec*() check each program first.
  */
 #ifndef PRELOAD_TARGET_H
 #define PRELOAD_TARGET_H
@@ -21,7 +21,7 @@ enum target {
 	TARGET_UNREADABLE,
 };
 
-/* Looks at the program at @path, as openat(2) has it in the directory @dir. */
+/* Checks the program at @path. A relative path begins at the directory @dir, as for openat(2). */
 enum target target_check(int dir, const char *path);
 
 /*

@@ -24,7 +24,7 @@
 /* The most answers to one look. */
 #define HM_ADVICES 128u
 
-/* What a fault reads. */
+/* The pages that a fault reads. */
 enum hm_mode {
 	HM_MODE_NORMAL, /* as the kernel chooses without advice */
 	HM_MODE_RANDOM, /* the page of the fault */
@@ -145,8 +145,8 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms);
 
 /*
- * The number of pages to request by one call. Of a longer piece the kernel would read only its
- * window.
+ * The number of pages to request by one call. The kernel would read only its window of a longer
+ * piece.
  */
 static inline u64 hm_advisor_piece(const struct hm_advisor *a)
 {
