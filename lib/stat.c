@@ -16,7 +16,7 @@ struct run {
 	uint64_t rss, dirty, huge; /* bytes */
 };
 
-static bool run_continues(const struct run *run, const struct area *area)
+static bool stat_run_continues(const struct run *run, const struct area *area)
 {
 	const struct area *last = &run->last;
 
@@ -25,7 +25,7 @@ static bool run_continues(const struct run *run, const struct area *area)
 	       area->offset == last->offset + (last->end - last->start);
 }
 
-static void run_add_line(struct run *run, const char *line)
+static void stat_run_add_line(struct run *run, const char *line)
 {
 	static const struct {
 		const char *title;
@@ -49,13 +49,13 @@ static void run_add_line(struct run *run, const char *line)
 	}
 }
 
-static bool run_contains(const struct run *run, uintptr_t addr)
+static bool stat_run_contains(const struct run *run, uintptr_t addr)
 {
 	return run->first.start <= addr && addr < run->last.end && run->first.ino;
 }
 
 /* Find the run of areas around an address. Return: false if no file is mapped there. */
-static bool run_find(uintptr_t addr, struct run *run)
+static bool stat_run_find(uintptr_t addr, struct run *run)
 {
 	struct areas areas;
 	struct area area;
@@ -65,18 +65,18 @@ static bool run_find(uintptr_t addr, struct run *run)
 	if (!areas_open(&areas, "/proc/self/smaps"))
 		return false;
 	while (areas_next(&areas, &area)) {
-		if (!run_continues(run, &area)) {
-			if (run_contains(run, addr))
+		if (!stat_run_continues(run, &area)) {
+			if (stat_run_contains(run, addr))
 				break;
 			*run = (struct run){ .first = area };
 		}
 		run->last = area;
 		line = areas_next_line(&areas);
 		for (; line; line = areas_next_line(&areas))
-			run_add_line(run, line);
+			stat_run_add_line(run, line);
 	}
 	areas_close(&areas);
-	return run_contains(run, addr);
+	return stat_run_contains(run, addr);
 }
 
 /* Is a file system of this device number a hugemap mount? */
@@ -144,7 +144,7 @@ int hugemap_stat(const void *addr, struct hugemap_stat *stat)
 	struct run run;
 
 	LIB_CALL();
-	if (!run_find((uintptr_t)addr, &run))
+	if (!stat_run_find((uintptr_t)addr, &run))
 		return lib_fail(-EINVAL, "no file is mapped at the address");
 	now.mapped_bytes = run.last.end - run.first.start;
 	now.resident_bytes = run.rss;
