@@ -50,7 +50,7 @@ struct settings {
 	bool quick, demo, keep, fast;
 	bool size_given;
 	const char *json, *report;
-	const char *file; /* the user's own: never written to */
+	const char *file; /* a file of the user's, which is never written to */
 	uint64_t size, pool;
 	unsigned int runs;
 	unsigned int threads[MAX_THREAD_COUNTS], nthreads;
@@ -63,14 +63,14 @@ struct settings {
  * struct row - the result of one config
  * @config: a copy, with the depth that was used
  * @scenario: see struct scenario
- * @threads: workers, which may be processes
+ * @threads: number of workers, which are threads or processes
  * @pool_bytes: the pool of the kernel engine; the memory limit of the others follows from it
- * @limited: a memory group was in force
+ * @limited: the runs had a memory limit
  * @read_ahead_kb: of the device, during the runs
- * @results: one of each turn
+ * @results: the result of each turn
  * @nresults: number of @results
- * @failed: why there are no more results; "" = no run failed
- * @value: MB/s or ns an operation: the median
+ * @failed: the error of the run after which no more runs were made; "" = no run failed
+ * @value: the median, in MB/s or in ns per operation
  * @low: the smallest value
  * @high: the largest value
  * @ratio_device: performance relative to the device row; 0 in rows that are not HugeMap's
@@ -110,12 +110,12 @@ struct bench {
 	struct settings settings;
 	struct volume volume;
 	struct limits *limits;
-	struct result *shared; /* where children put their result */
-	struct content *read_content; /* of the file that is only read */
+	struct result *shared; /* shared memory, in which children store their result */
+	struct content *read_content; /* content of the file that runs only read */
 	struct content *write_content;
 	char read_path[4200];
 	char write_path[4200];
-	double device_mb_s; /* a first guess */
+	double device_mb_s; /* a first estimate of the device's speed */
 	double started, deadline;
 	unsigned int runs_done, runs_planned;
 	uint32_t generation;
@@ -133,7 +133,7 @@ extern const unsigned int nengines;
 unsigned int plan_configs(const struct bench *bench, const struct scenario *scenario,
 			  struct config configs[MAX_CONFIGS]);
 bool config_is_hugemap(const struct config *config);
-/* The time after which a run of single operations ends; seconds. */
+/* Seconds after which a run of single operations ends. */
 double bench_run_seconds(const struct bench *bench);
 /* "Linux mmap, MADV_HUGEPAGE" */
 const char *config_title(const struct config *config, const struct scenario *scenario, char *text,
@@ -155,7 +155,7 @@ bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size);
 double result_value(const struct scenario *scenario, const struct result *result);
 double median(const double *values, unsigned int n);
 void rows_sum_up(struct row *rows, unsigned int n);
-/* The medians of a field over the turns. */
+/* The median of a field of the results over all turns. */
 #define ROW_MEDIAN(row, field)                                          \
 	({                                                              \
 		double values_[MAX_RUNS];                               \
@@ -166,7 +166,7 @@ void rows_sum_up(struct row *rows, unsigned int n);
 		median(values_, (row)->nresults);                       \
 	})
 double row_peak_mb(const struct row *row);
-/* Operations of a run, of all workers: the median. */
+/* The number of operations of all workers in a run: the median over the turns. */
 double row_ops(const struct row *row);
 const struct row *group_default_linux(const struct group *group);
 const struct row *group_best_linux(const struct group *group);
@@ -180,7 +180,7 @@ void table_print(const struct bench *bench, const struct group *group);
 void table_notes(const struct bench *bench);
 void demo_print(const struct bench *bench);
 int json_write(const struct bench *bench, const char *path);
-/* 0; or -1 after an error message of @command. *@charts: matplotlib could draw charts. */
+/* Returns 0, or -1 after an error message of @command. *@charts: matplotlib could draw charts. */
 int report_write(const struct cli_command *command, struct bench *bench, const char *path,
 		 bool *charts);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A run, in its own process: the engine opens the file, the workers get ready,
- * the clock starts, the workers work, all is made durable, the clock stops.
- * Workers are threads, or in some scenarios processes: then these get the mapping
- * by fork(), each with page tables of its own, and each makes its part durable.
+ * A run, in its own process. The engine opens the file, the workers get ready, the clock starts,
+ * the workers do their operations, the data is made durable, the clock stops. Workers are threads,
+ * or in some scenarios processes. A worker process inherits the mapping by fork(), has page tables
+ * of its own, and makes its own part of the data durable.
  */
 #include "child.h"
 #include "cli.h"
@@ -121,7 +121,7 @@ static void child_do_op(struct worker *worker, const struct op *op, char *source
 	}
 }
 
-/* Each worker has a source of its own, since the stamps differ from block to block. */
+/* Each worker has its own source buffer for writes, because the stamp of each page is different. */
 static char *child_make_source(struct worker *worker)
 {
 	struct run *run = worker->run;
@@ -179,7 +179,9 @@ static bool child_in_processes(const struct run *run)
 	return run->scenario->processes && run->threads > 1;
 }
 
-/* Each worker's process opens the file itself, and the run's own process does not. */
+/*
+ * Returns whether each worker process opens the file itself, and the process of the run does not.
+ */
 static bool child_is_apart(const struct run *run)
 {
 	return child_in_processes(run) && run->config->engine->apart;
@@ -278,7 +280,7 @@ static void child_wait_for_workers(struct run *run)
 	}
 }
 
-/* Add up the engine's own numbers of worker processes. */
+/* Add the counts of an engine in a worker process to those of the run. */
 static void child_add_counted(struct result *result, const struct result *counted)
 {
 	unsigned int act;
@@ -324,7 +326,7 @@ static void child_fill_result(struct run *run, double seconds, const struct usag
 			child_add_counted(result, &team->workers[i].counted);
 }
 
-/* Bring all data into memory, and find out how much of it is mapped by 2 MB pages. */
+/* Bring all data into memory, and find how much of it is mapped by 2 MB pages. */
 static void child_warm_up(struct run *run)
 {
 	struct worker worker = { .run = run };

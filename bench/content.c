@@ -21,10 +21,7 @@ uint64_t content_stamp(uint64_t page, uint32_t generation)
 	return content_mix(page << 24 ^ generation);
 }
 
-/*
- * Tables that children have no use for, and that must not count as their
- * memory.
- */
+/* Allocate a table that children do not inherit, so that it does not count as their memory. */
 static void *content_private_table(size_t bytes)
 {
 	void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -9,19 +9,19 @@ struct bench;
 struct group;
 
 /**
- * struct cost - how many times what plain mmap takes; each of the same turn, the median
- * @time: by the clock
- * @cpu: of the processor
- * @faults: as the kernel counts them
+ * struct cost - the cost of steering relative to plain mmap; medians over the turns
+ * @time: elapsed time
+ * @cpu: CPU time
+ * @faults: page faults
  * @instructions: 0 = unknown
  */
 struct cost {
 	double time, cpu, faults, instructions;
 };
 
-/* False: this group does not tell. */
+/* Returns false if the group does not measure a cost. */
 bool cost_find(const struct group *group, struct cost *cost);
-/* The most that is wanted of instructions; where they are unknown, of the time. */
+/* The largest acceptable ratio of instructions; of times if instructions are unknown. */
 double cost_max(const struct cost *cost);
 bool cost_met(const struct cost *cost);
 void cost_print(const struct bench *bench);

@@ -38,7 +38,7 @@ int counter_open(void)
 
 	if (fd >= 0)
 		return fd;
-	/* Without a right to it only what the program does itself is counted. */
+	/* Without the right to count in the kernel, count in user space only. */
 	attr.exclude_kernel = 1;
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }

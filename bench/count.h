@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Memory of a program's own that comes and goes: page faults which concern no file. */
+/* Take and return memory of the program's own. The page faults concern no file. */
 bool cost_faults(void);
 
 /* Instructions of this process and of its later children; -1 = they cannot be counted here. */

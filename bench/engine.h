@@ -19,7 +19,9 @@
 
 #define MAX_THREADS 64u
 
-/* A chase: the next address is in the top of x, x = x * this + the loaded word. */
+/*
+ * A chase: the high bits of x give the next address, then x = x * CHASE_FACTOR + the loaded word.
+ */
 #define CHASE_FACTOR 0xd1342543de82ef95ull
 
 /* Memory that a process may use beside its cache; the same for all engines. */
@@ -42,27 +44,28 @@ enum advice {
 	ADVICE_RANDOM,
 	ADVICE_HUGEPAGE,
 	ADVICE_HUGEPAGE_RANDOM, /* both */
-	ADVICE_POPULATE, /* in windows, just ahead */
+	ADVICE_POPULATE, /* MADV_POPULATE in windows just ahead of the position */
 	ADVICES,
 };
 
 extern const char *const advice_names[ADVICES];
 
 /**
- * struct engine - a way to get at the data of a file
+ * struct engine - a way to access the data of a file
  * @name: as in the JSON
- * @apart: child processes do not inherit what the engine does for a mapping: where workers
- *	are processes, each of them opens the file itself
- * @open: before the clock starts; opens run->path
- * @attach: once in each worker, before the clock starts; may be NULL
- * @load: where the data of a range can be read
- * @store: where the data of a range can be written; @whole: all of it will be
- * @stored: it has been written; may be NULL
- * @pump: does the operations of a worker instead of @load and @store, without
- *	looking at the data: the limit of the device; may be NULL
- * @sync: make a range durable; may be NULL
- * @count: its own numbers, into run->result; may be NULL
- * @close: after the clock has stopped
+ * @apart: child processes do not inherit the state that the engine has for a mapping, so each
+ *	worker process opens the file itself
+ * @open: opens run->path, before the clock starts
+ * @attach: prepares a worker, before the clock starts; may be NULL
+ * @load: returns the address at which the data of a range can be read
+ * @store: returns the address at which a range can be written; @whole: all of it will be
+ *	overwritten
+ * @stored: called after the caller has written to that address; may be NULL
+ * @pump: does all operations of a worker in place of @load and @store, without use of the data, to
+ *	measure the limit of the device; may be NULL
+ * @sync: makes a range durable; may be NULL
+ * @count: stores the engine's own counts in run->result; may be NULL
+ * @close: closes the file, after the clock has stopped
  *
  * A function that fails ends the process by die().
  */
@@ -90,10 +93,10 @@ extern const struct engine engine_memory; /* the "device" of loads: anonymous TH
 /**
  * struct config - a way to carry out a scenario
  * @engine: see struct engine
- * @page: of the kernel engine
- * @advice: of Linux mmap
+ * @page: page size of the kernel engine
+ * @advice: advice for Linux mmap
  * @read_ahead_kb: setting of the device; 0 = as found
- * @depth: operations of a worker at the device at a time
+ * @depth: operations that a worker has in flight at the device
  */
 struct config {
 	const struct engine *engine;
@@ -122,14 +125,14 @@ struct steered {
 
 /**
  * struct result - the result of a run, in memory shared with the child
- * @ok: the run got to its end
- * @error: why not
+ * @ok: the run was completed
+ * @error: the error, if it was not
  * @seconds: wall clock, sync included
  * @user_s: CPU, of all threads
  * @sys_s: CPU, of all threads
  * @pool_s: time to make the pool of the kernel engine, before the clock started
  * @ops: operations done by each worker
- * @bytes: of these
+ * @bytes: bytes of these operations
  * @sum: of the data that all workers have read
  * @faults: page faults, minor and major, as the kernel counts them
  * @hits: faults that the kernel engine served without I/O
@@ -139,7 +142,7 @@ struct steered {
  * @peak_bytes: largest resident set of the process
  * @group_peak_bytes: most memory of its group, page cache included; 0 = unknown
  * @huge_bytes: data mapped by 2 MB pages (in_memory)
- * @left_s: time that the operations which the clock cut off would have taken
+ * @left_s: time that the operations after the time limit would have taken
  * @left_bytes: bytes of these operations
  * @steered: see struct steered
  * @warm: share of the file that was still in the page cache before the run
@@ -181,14 +184,14 @@ struct result {
  * @threads: workers, which may be processes
  * @op_bytes: the size of an operation here
  * @ops_max: operations of all workers; 0 = the scenario ends by itself
- * @seconds_max: after this time a worker stops (scenarios with random access)
- * @timeout_s: after this time the run counts as hung
+ * @seconds_max: seconds after which a worker stops (scenarios with random access)
+ * @timeout_s: seconds after which the run counts as hung
  * @seed: of random offsets
  * @generation: of the data that the run writes
  * @limits: of memory
  * @result: see struct result
- * @deadline: when @seconds_max is over
- * @private: the engine's
+ * @deadline: time at which @seconds_max ends
+ * @private: private data of the engine
  */
 struct run {
 	const struct scenario *scenario;
@@ -226,7 +229,7 @@ struct usage {
  * @end: end of its part
  * @at: position of the next operation
  * @step: position in the scenario's own unit
- * @since: when a part of the scenario began
+ * @since: time at which a part of the scenario began
  * @left_s: see struct result
  * @left_bytes: see struct result
  * @zipf: constants of its distribution
@@ -238,8 +241,8 @@ struct usage {
  * @synced: its writes are durable up to here (scenario->sync_bytes)
  * @before: the kernel's counters when the worker was ready
  * @usage: CPU time, faults and peak of a worker process
- * @counted: what the engine counted in a process that has opened the file itself
- * @private: the engine's
+ * @counted: counts of the engine in a process that has opened the file itself
+ * @private: private data of the engine
  */
 struct worker {
 	struct run *run;
@@ -260,9 +263,9 @@ struct worker {
 
 /* --- engine.c --- */
 
-/* In the child: give up, with a sentence. */
+/* In the child: report an error in words, and end the process. */
 _Noreturn void die(struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Address space for @bytes that starts at a multiple of 2 MB. */
+/* Reserve address space for @bytes that starts at a multiple of 2 MB. */
 void *aligned_space(struct run *run, uint64_t bytes);
 
 /* --- engine_mmap.c: plain mmap, for three engines --- */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The limit of the device: direct I/O (O_DIRECT), with a number of operations in flight. Each
- * operation in flight has a thread of its own. In scenarios where the best number is tried
- * (scenario->deep), the threads do not look at the data.
+ * The limit of the device: direct I/O (O_DIRECT), with several operations in flight. Each operation
+ * in flight has a thread of its own. In scenarios that try for the best number of operations
+ * (scenario->deep), the threads do not use the data.
  */
 #include "content.h"
 #include "engine.h"

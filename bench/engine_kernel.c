@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The kernel engine: what engine_mmap.c does, without any advice, on a mount over
- * the directory of the file. The mount and its pool are made before the clock starts, and
- * the pool is empty then.
+ * The kernel engine: like engine_mmap.c without any advice, on a mount over the directory of the
+ * file. The mount and its pool are made before the clock starts. The pool is empty when the clock
+ * starts.
  */
 #include "cli.h"
 #include "engine.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The limit of scenarios whose data is all in memory: a copy of the file in
- * anonymous memory with 2 MB pages.
+ * The limit of scenarios whose data is in memory: a copy of the file in anonymous memory with 2 MB
+ * pages.
  */
 #include "engine.h"
 
@@ -24,7 +24,7 @@ static void memory_open(struct run *run)
 		die(run, "%s: %s", run->path, strerror(errno));
 	madvise(at, run->bytes, MADV_HUGEPAGE);
 	while (done < run->bytes) {
-		/* Small pieces, and drop them: the page cache needs memory, too. */
+		/* Read small pieces and drop them from the page cache, which needs memory, too. */
 		ssize_t n = pread(fd, at + done,
 				  8 * MB < run->bytes - done ? 8 * MB : run->bytes - done,
 				  (off_t)done);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Linux mmap, as a program gets it, or with an advice. The mapping starts at a
- * multiple of 2 MB, so that the kernel can use huge pages where it knows how.
+ * Linux mmap, without advice or with one kind of advice. The mapping starts at a multiple of 2 MB,
+ * so that the kernel can use huge pages if the file system supports them.
  */
 #include "engine.h"
 #include "uapi.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How far ahead a stream populates. */
+/* The distance ahead of a stream up to which pages are populated. */
 #define POPULATE_AHEAD (32 * MB)
 
 void file_map_open(struct run *run, struct file_map *map, const int *advices)
@@ -49,7 +49,7 @@ static void mmap_open(struct run *run)
 	file_map_open(run, map, advices[run->config->advice]);
 }
 
-/* worker->private is how far it has populated. */
+/* worker->private is the offset up to which the worker has populated pages. */
 static void mmap_populate(struct worker *worker, uint64_t offset, size_t length, int advice)
 {
 	struct run *run = worker->run;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The steered page cache: the operations of engine_mmap.c, without any advice of the
- * program's. The engine registers the mapping with the watcher, as the library and
- * `hugemap run` do.
+ * The steered page cache: the operations of engine_mmap.c, without any advice by the program. The
+ * engine reports the mapping to the monitor, as the library and `hugemap run` do.
  */
 #include "engine.h"
 #include "steer.h"
@@ -31,7 +30,7 @@ static void steer_open(struct run *run)
 		     0);
 }
 
-/* The longest mapping is the file's; there should be no other. */
+/* The longest mapping is that of the file. No other mapping should be steered. */
 static void steer_count(struct run *run)
 {
 	const struct steer_page *page = steer_page();

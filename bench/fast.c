@@ -49,7 +49,7 @@ static int fast_make_file_system(char *device, char *error, size_t size)
 	return spawn_wait(argv, error, size);
 }
 
-/* Its number; -1 = there is none, and why. */
+/* Add a zram device. Returns its number; or -1, with the reason in @why. */
 static int fast_add_zram(char *why, size_t size)
 {
 	char line[16];
@@ -77,7 +77,7 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 	if (zram < 0)
 		return NULL;
 	guard_fast(zram, "");
-	/* Random data: the one that is quickest to see that it cannot be made smaller. */
+	/* The data is random. lz4 finds out fastest that it cannot be compressed. */
 	zram_write(zram, "comp_algorithm", "lz4");
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
 	snprintf(device, sizeof(device), "/dev/zram%d", zram);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * A device as fast as memory, for --fast-device: what software costs is seen where the
- * device costs next to nothing. It is a zram device of its own (one that is there is
- * never touched) with ext4, mounted where only this process sees it; the guard takes
- * it away, whatever ends the benchmark.
+ * A device as fast as memory, for --fast-device. It shows the cost of software, because the device
+ * itself costs almost nothing. It is a new zram device with ext4, mounted in the mount name space
+ * of this process only. An existing zram device is never touched. The guard removes the device,
+ * however the benchmark ends.
  */
 #ifndef BENCH_FAST_H
 #define BENCH_FAST_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Before guard_start(): mounts made from now on are this process's and the guard's. */
+/* Call it before guard_start(). Only this process and the guard see later mounts. */
 bool fast_apart(char *why, size_t size);
 
 /**

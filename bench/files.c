@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The files of the benchmark: made, emptied from the page cache, checked. */
+/* Create the files of the benchmark, drop them from the page cache, and check them. */
 #include "bench.h"
 #include "guard.h"
 #include "uapi.h"
@@ -13,7 +13,7 @@
 
 #define PIECE (4 * MB)
 #define MEASURED (64 * MB)
-#define SETTLE 100000 /* us; for what deleting a file leaves to be done */
+#define SETTLE 100000 /* us; time for work that the deletion of a file leaves to the kernel */
 
 /* --- the page cache --- */
 
@@ -63,7 +63,7 @@ double files_evict(const char *path, uint64_t bytes)
 
 /* --- making them --- */
 
-/* Directly if possible: then there is nothing to be dropped from the page cache. */
+/* Use direct I/O if possible, which leaves nothing in the page cache. */
 static int files_open(const char *path, int flags)
 {
 	int fd = open(path, flags | O_DIRECT | O_CLOEXEC, 0600);
@@ -106,7 +106,7 @@ static bool files_make(struct bench *bench, const char *path, struct content *co
 	bool ok = buffer && fd >= 0;
 
 	if (ok) {
-		/* In one piece, if the file system can; it is no harm if it cannot. */
+		/* Allocate the file in one piece, if the file system can. */
 		if (fallocate(fd, 0, 0, (off_t)bytes) < 0)
 			ok = ftruncate(fd, (off_t)bytes) == 0;
 		content_fill(content, buffer, 0, PIECE, 0);
@@ -127,7 +127,7 @@ static bool files_make(struct bench *bench, const char *path, struct content *co
 	return ok;
 }
 
-/* A file of the user's: see what is in it. */
+/* Read a file of the user's and record the sums of its pages. */
 static bool files_learn(struct bench *bench, const char *path, struct content *content)
 {
 	uint64_t bytes = content->pages * CONTENT_PAGE, at;
@@ -194,14 +194,14 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 			close(fd);
 		return false;
 	}
-	/* The deletion of the old one is not to be a burden of the next run. */
+	/* The deletion of the old file must not slow the next run down. */
 	syncfs(fd);
 	usleep(SETTLE);
 	close(fd);
 	return true;
 }
 
-/* Take away what runs before have put into the second half of the file. */
+/* Remove the data that earlier runs have written to the second half of the file. */
 bool files_cut_tail(struct bench *bench, uint64_t bytes)
 {
 	uint64_t half = bytes / 2;
@@ -251,9 +251,9 @@ bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size)
 	return ok;
 }
 
-/* --- what there is --- */
+/* --- the speed of the device --- */
 
-/* A first guess of the device's speed: how long will things take? */
+/* Estimate the speed of the device, to predict how long the runs will take. */
 void files_measure(struct bench *bench)
 {
 	const char *path = bench->settings.file ? bench->read_path : bench->write_path;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The guard: a process that puts everything back when the benchmark ends,
- * however it ends: files, memory groups, settings of the machine. Shared memory
- * holds the list of the things to put back.
+ * The guard: a process that restores everything when the benchmark ends, for whatever reason. It
+ * removes files and memory groups, and restores settings of the machine. A list in shared memory
+ * says what to restore.
  */
 #ifndef BENCH_GUARD_H
 #define BENCH_GUARD_H
@@ -10,23 +10,23 @@
 #include <stdbool.h>
 
 bool guard_start(void);
-/* All that is still to be put back is put back now. */
+/* Restore everything on the list now, and end the guard. */
 void guard_stop(void);
-/* In other children: do not keep the guard from noticing the parent's end. */
+/* In other children: close the pipe, so that the guard notices the end of the parent. */
 void guard_release(void);
 
-/* Delete a file in the end, or do not any more. */
+/* Delete a file at the end; or do not delete it any more. */
 void guard_file(const char *path);
 void guard_forget_file(const char *path);
-/* A memory group that exists now; NULL = none. */
+/* Remove this memory group at the end; NULL = none. */
 void guard_group(const char *path);
-/* A hierarchy of groups has controllers that it had not; after the group is gone. */
+/* Restore the controllers of a hierarchy of groups, after the group was removed. */
 void guard_controllers(const char *path, const char *value);
-/* The benchmark loaded the module: remove it again, unless it is in use. */
+/* Remove the module at the end, unless it is in use. The benchmark has loaded it. */
 void guard_module(const char *name);
-/* A zram device was made; @dir: where it is mounted, or ""; see fast.h. */
+/* Remove a zram device at the end, and unmount @dir unless it is ""; see fast.h. */
 void guard_fast(int zram, const char *dir);
-/* A setting that has another value now; NULL = none. */
+/* Restore the value of a setting at the end; NULL = none. */
 void guard_setting(const char *path, const char *value);
 
 #endif /* BENCH_GUARD_H */

@@ -31,7 +31,7 @@ static json_t *bench_json_value(const struct scenario *scenario, double value, b
 	return scenario->latency == latency ? bench_json_number(value) : json_null();
 }
 
-/* Calls and bytes of each kind of advice that was given. */
+/* The calls and the bytes of each kind of advice that steering gave. */
 static json_t *bench_json_steered(const struct steered *steered)
 {
 	json_t *acts = json_object();

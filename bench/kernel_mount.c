@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A mount of the kernel engine for one run. It is attached to no directory, so that
- * no other process sees it and nothing is left, whatever ends the run.
+ * A mount of the kernel engine for one run. It is attached to no directory, so no other process
+ * sees it, and it ends with the run, for whatever reason the run ends.
  */
 #include "kernel_mount.h"
 #include "guard.h"
@@ -26,7 +26,7 @@ static bool kernel_read_error(int fd, char *why, size_t size)
 	bool found = false;
 	ssize_t n;
 
-	/* A message each: a letter, a blank, the text. */
+	/* Each message is a letter, a blank and the text. */
 	while ((n = read(fd, line, sizeof(line) - 1)) > 2) {
 		const char *text = line + 2;
 
@@ -65,7 +65,7 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 	int fd, point = -1, err = kernel_create(dir, page, pool_bytes, &fd);
 
 	if (err == -ENOMEM) {
-		/* Other runs have left memory in small pieces: once more, after a tidying up. */
+		/* Other runs may have fragmented the memory: compact it and try again. */
 		close(fd);
 		write_line("/proc/sys/vm/compact_memory", "1");
 		err = kernel_create(dir, page, pool_bytes, &fd);
@@ -81,7 +81,7 @@ int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, ch
 	return point;
 }
 
-/* --- does it work? --- */
+/* --- test of the kernel engine --- */
 
 static const char *kernel_load_module(void)
 {
@@ -112,7 +112,7 @@ static const char *kernel_load_module(void)
 	return why;
 }
 
-/* In a child, so that whatever happens the mount is gone. */
+/* Try a mount in a child process: its mount ends with the child, however the child ends. */
 static const char *kernel_try_mount(struct result *shared, const char *dir)
 {
 	static char why[sizeof(shared->error)];

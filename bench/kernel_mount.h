@@ -12,8 +12,8 @@ struct volume;
 /**
  * bench_mount() - mount a directory through the kernel engine, out of sight
  * @dir: the directory
- * @page: of the mount
- * @pool_bytes: of the mount
+ * @page: page size of the mount
+ * @pool_bytes: size of its pool
  * @why: filled in with the error, in words
  * @size: bytes of @why
  *
@@ -25,7 +25,10 @@ struct volume;
  */
 int bench_mount(const char *dir, enum hugemap_page page, uint64_t pool_bytes, char *why,
 		size_t size);
-/* Why the kernel engine cannot work here, in words; NULL = it works. Loads the module. */
+/*
+ * Returns the reason why the kernel engine does not work here, in words; NULL = it works. Loads the
+ * module.
+ */
 const char *kernel_unusable(struct result *shared, const struct volume *volume);
 
 #endif /* BENCH_KERNEL_MOUNT_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Notes and errors, which are printed in the end, and the interrupt, which ends the benchmark. */
+/* Notes and errors, which are printed at the end, and the handler of signals. */
 #include "bench.h"
 
 #include <signal.h>
@@ -34,7 +34,7 @@ static void notes_add(char (*texts)[256], unsigned int *n, unsigned int max, con
 	vsnprintf(text, sizeof(text), format, args);
 	for (i = 0; i < *n; i++)
 		if (!strncmp(texts[i], text, 12))
-			return; /* the same kind of thing, with another number */
+			return; /* the same note with another number */
 	if (*n < max)
 		memcpy(texts[(*n)++], text, sizeof(text));
 }

@@ -60,7 +60,7 @@ static double calls_now(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* The best of a few: others work on this machine too. */
+/* Take the best of several measurements: other work of the machine can only add time. */
 static double calls_measure(void (*run)(void))
 {
 	double best = 0;
@@ -78,7 +78,7 @@ static double calls_measure(void (*run)(void))
 	return best;
 }
 
-/* In the child: one number a line. */
+/* In the child: print one number per line. */
 static int calls_child(const char *path)
 {
 	size_t i;

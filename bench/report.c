@@ -14,7 +14,7 @@
 #define NO_MATPLOTLIB 3
 #define NO_PYTHON 127
 
-/* Beside the command in the build directory, or where it is installed. */
+/* Find report.py: beside the command in the build directory, or where it is installed. */
 static bool report_find_script(char path[PATH_MAX])
 {
 	static const char *const places[] = {
@@ -59,7 +59,7 @@ static int report_try_python(const char *python, const char *script, const char 
 static int report_make_page(const struct cli_command *command, const char *script, const char *json,
 			    const char *html, bool *charts)
 {
-	/* matplotlib is there for Debian's Python, which need not be the first one. */
+	/* Debian's matplotlib is for Debian's Python, which may not be the first one in PATH. */
 	static const char *const pythons[] = { "/usr/bin/python3", "python3" };
 	int status = NO_PYTHON;
 	bool page = false;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* MB/s; or ns an operation, from the view of one worker. */
+/* Returns MB/s, or the ns per operation of one worker. */
 double result_value(const struct scenario *scenario, const struct result *result)
 {
 	uint64_t ops = 0;
@@ -107,7 +107,8 @@ void rows_sum_up(struct row *rows, unsigned int n)
 	for (i = 0; i < n; i++) {
 		row_sum_up(&rows[i]);
 		if (row_is_engine(&rows[i], "linux-mmap") && rows[i].config.read_ahead_kb)
-			short_ahead = &rows[i]; /* only root can set this: it is no advice */
+			/* Only root can set read_ahead_kb, so it does not count as advice. */
+			short_ahead = &rows[i];
 		else if (row_is_engine(&rows[i], "linux-mmap") && row_is_better(&rows[i], best))
 			best = &rows[i];
 		if (row_is_default(&rows[i]))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A run, as its parent sees it: a child in a memory group, and a clock for hangs. */
+/*
+ * A run, from the side of the parent: it starts a child in a memory group, and ends a hung child.
+ */
 #include "run.h"
 #include "bench.h"
 #include "child.h"
@@ -71,9 +73,9 @@ static void run_explain(struct result *result, int status)
 }
 
 /*
- * The host of a virtual machine takes memory back that lies free for some seconds, and
- * gives it again at some milliseconds for each 2 MB: huge pages, which come from there, would
- * pay for that and others not. So all have memory that was in use a moment ago.
+ * The host of a virtual machine takes memory that has been free for some seconds, and returns it
+ * slowly, at some milliseconds per 2 MB. Configs with huge pages would pay for that, and others
+ * would not. So write to memory before each run: then all configs get memory that the guest owns.
  */
 static void run_warm_memory(uint64_t bytes)
 {

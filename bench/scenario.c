@@ -255,7 +255,7 @@ void worker_init(struct worker *worker, const struct run *run, unsigned int inde
 	};
 	worker->at = worker->synced = worker->start;
 	if (run->scenario->in_memory)
-		worker->sum = worker->random; /* where the chase starts */
+		worker->sum = worker->random; /* the start of the chase */
 	if (run->scenario->init)
 		run->scenario->init(worker);
 }

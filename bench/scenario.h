@@ -12,16 +12,17 @@ struct run;
 extern const struct scenario scenarios[];
 extern const unsigned int nscenarios;
 const struct scenario *scenario_find(const char *name);
-/* "threads", or what its workers are */
+/* "threads" or "processes": what the workers of the scenario are */
 const char *scenario_workers(const struct scenario *scenario, unsigned int n);
 
 /**
- * scenario_expect() - do what a run did, on the content that we know
+ * scenario_expect() - compute the sum that a run must have read
  * @run: the run, with its result
  *
- * The generations of written pages are brought up to date.
+ * It repeats the operations of the run on the known content. The generations of written pages are
+ * updated.
  *
- * Return: the sum that the run must have got.
+ * Return: the expected sum.
  */
 uint64_t scenario_expect(const struct run *run);
 void worker_init(struct worker *worker, const struct run *run, unsigned int index);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Operations from end to end, or at random places: each page has the same chance. */
+/* Operations from end to end, or at random places. All pages are equally likely. */
 #include "cli.h"
 #include "engine.h"
 
-/* So many of ten operations of `mixed` change the page. */
+/* The number of `mixed` operations in ten that change the page. */
 #define MIXED_UPDATES 3
 
-/* Loads between two looks at whether it is enough. */
+/* Loads of a chase between two checks of the time. */
 #define CHASE_STRETCH 65536u
 
 uint64_t next_random(struct worker *worker, uint64_t below)

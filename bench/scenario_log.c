@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Records of any length, one after the other. */
+/* Append records of any length to a file. */
 #include "content.h"
 #include "engine.h"
 
-/* Records: at least and at most so long, in steps. */
+/* The smallest and the largest record, and the step between two lengths. */
 #define RECORD_MIN 1024u
 #define RECORD_MAX 4096u
 #define RECORD_STEP 8u
 
-/* With reads beside: one of a page for each so many bytes. */
+/* In `log_read`, one page is read per this many appended bytes. */
 #define BYTES_A_READ (32 * KB)
 
 static uint32_t log_record_length(struct worker *worker, uint32_t max)
@@ -20,7 +20,7 @@ static uint32_t log_record_length(struct worker *worker, uint32_t max)
 	return length < max ? length : max;
 }
 
-/* The next record, or @batch bytes for the device, which takes whole sectors only. */
+/* Append the next record. The device takes only whole sectors, so it gets @batch bytes. */
 static void log_append(struct worker *worker, struct op *op, uint32_t batch)
 {
 	uint32_t left = batch - (uint32_t)(worker->at % batch);
@@ -33,7 +33,7 @@ static void log_append(struct worker *worker, struct op *op, uint32_t batch)
 	worker->at += op->length;
 }
 
-/* The device gets at once what the others make durable at once. */
+/* The device writes at once the bytes that other engines make durable at once. */
 bool next_log(struct worker *worker, struct op *op)
 {
 	uint32_t batch = worker->run->scenario->sync_bytes;
@@ -45,7 +45,7 @@ bool next_log(struct worker *worker, struct op *op)
 	return true;
 }
 
-/* The second half of the file is to be written; each worker has its part of that. */
+/* The log is the second half of the file. Each worker has its own part of it. */
 void init_log_read(struct worker *worker)
 {
 	const struct run *run = worker->run;
@@ -57,7 +57,7 @@ void init_log_read(struct worker *worker)
 	worker->ops_max = UINT64_MAX;
 }
 
-/* A page of the first half, or one that this worker has filled. */
+/* Choose a page of the first half, or a page that this worker has filled. */
 static uint64_t log_written_page(struct worker *worker)
 {
 	uint64_t half = worker->run->bytes / 2 / CONTENT_PAGE;
@@ -67,7 +67,7 @@ static uint64_t log_written_page(struct worker *worker)
 	return page < half ? page : worker->start / CONTENT_PAGE + page - half;
 }
 
-/* worker->step: pages read. */
+/* worker->step is the number of pages that were read. */
 bool next_log_read(struct worker *worker, struct op *op)
 {
 	if (worker->step < (worker->at - worker->start) / BYTES_A_READ) {

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* In an order that can be learned, but not from end to end. */
+/*
+ * Regular orders of operations other than one pass from end to end: several streams, strides,
+ * backward, and scans with random accesses between them.
+ */
 #include "cli.h"
 #include "content.h"
 #include "engine.h"
 
 #define STREAMS 4u
-/* A stream's turn, before the next one's. */
+/* Bytes that one stream reads before the next stream continues. */
 #define TURN (64 * KB)
 
-/* `strided` reads a page of each so many bytes; the next time round another one. */
+/* `strided` reads one page of each STRIDE bytes. Each pass over the file reads other pages. */
 #define STRIDE (256 * KB)
 #define STRIDE_PAGES (STRIDE / CONTENT_PAGE)
-/* Odd, so that every page has its turn, and large, so that neighbours do not follow. */
+/*
+ * The number is odd, so that the passes read all pages, and large, so that no pass reads the
+ * neighbours of the last one.
+ */
 #define STRIDE_STEP 37u
 
-/* worker->step counts the operations that were handed out, in all of these. */
+/* In all scenarios of this file, worker->step is the number of operations so far. */
 
 static void order_read(struct worker *worker, struct op *op, uint64_t offset, uint32_t length)
 {
@@ -22,7 +28,7 @@ static void order_read(struct worker *worker, struct op *op, uint64_t offset, ui
 	worker->step++;
 }
 
-/* One thread that merges four parts: a turn here, a turn there. */
+/* One thread merges four parts of the file: it reads some bytes of each in turn. */
 bool next_four_streams(struct worker *worker, struct op *op)
 {
 	uint32_t length = worker->run->op_bytes;
@@ -70,7 +76,7 @@ bool next_scan_twice(struct worker *worker, struct op *op)
 	return true;
 }
 
-/* --- half of the file from end to end, pages here and there, the other half --- */
+/* --- a scan of one half of the file, random pages, a scan of the other half --- */
 
 static uint64_t order_scan_pieces(const struct worker *worker)
 {
@@ -82,14 +88,14 @@ void init_scan_random_scan(struct worker *worker)
 	worker->ops_max += order_scan_pieces(worker);
 }
 
-/* Time is over: the rest would have gone on like this. */
+/* The time limit has ended a part: estimate the time for its remaining operations. */
 static void order_leave_out(struct worker *worker, uint64_t done, uint64_t left)
 {
 	worker->left_s = (cli_now() - worker->since) / (double)done * (double)left;
 	worker->left_bytes = left * CONTENT_PAGE;
 }
 
-/* The time limit of a run ends the second part, which is the slow one. */
+/* The time limit of a run ends the part with random pages, which is the slow one. */
 bool next_scan_random_scan(struct worker *worker, struct op *op)
 {
 	const struct run *run = worker->run;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Pages here and there, some of them far more often than others. */
+/* Random pages, some of which are read far more often than others. */
 #include "content.h"
 #include "engine.h"
 
 #include <math.h>
 
-/* As YCSB has it. */
+/* The skew of YCSB. */
 #define THETA 0.99
 
-/* The start of the hot tenth, in tenths of the file, and its share of the reads, in tenths. */
+/* In tenths: the start of the hot tenth of the file, and its share of the reads. */
 #define HOT_TENTH 4u
 #define HOT_SHARE 9u
 
-/* So many terms of a zeta sum are added up; an integral stands for the rest. */
+/* The number of terms of a zeta sum that are added up. An integral approximates the rest. */
 #define TERMS 1024u
 
 static double skew_zeta(uint64_t n)
@@ -37,7 +37,7 @@ void init_zipf(struct worker *worker)
 		(1 - pow(2.0 / (double)pages, 1 - THETA)) / (1 - skew_zeta(2) / worker->zipf.zeta);
 }
 
-/* After Gray et al., "Quickly generating billion-record synthetic databases" (1994). */
+/* From Gray et al., "Quickly generating billion-record synthetic databases" (1994). */
 static uint64_t skew_next_rank(struct worker *worker, uint64_t n)
 {
 	double u = (double)next_random(worker, 1ull << 53) / (double)(1ull << 53);
@@ -53,7 +53,7 @@ static uint64_t skew_next_rank(struct worker *worker, uint64_t n)
 	return rank < n ? rank : n - 1;
 }
 
-/* Scatter the ranks: pages that are read about equally often do not lie beside each other. */
+/* Scatter the ranks, so that pages that are read equally often are not neighbours. */
 static uint64_t skew_scramble(uint64_t rank, uint64_t n)
 {
 	uint64_t x = (rank + 1) * 0x9e3779b97f4a7c15ull;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define BLOCK (2 * MB)
-/* The most that scenarios with many syncs write: some hundred syncs suffice. */
+/* The most bytes that a scenario with many syncs writes: some hundred syncs are enough. */
 #define LOG_MAX(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
 /* Small enough for any memory limit, and large enough to be steered. */
@@ -202,7 +202,7 @@ static void turns_one_run(struct turns *turns, struct row *row, unsigned int tur
 	bench->runs_done++;
 }
 
-/* Each turn begins with another row, and every other turn goes backwards. */
+/* Each turn starts with another row, and every second turn goes backwards. */
 static struct row *turns_next_row(const struct group *group, unsigned int turn, unsigned int i)
 {
 	unsigned int at = turn & 1 ? group->nrows - i : i;
@@ -210,7 +210,7 @@ static struct row *turns_next_row(const struct group *group, unsigned int turn, 
 	return &group->rows[(at + turn) % group->nrows];
 }
 
-/* Whether --quick has time for another turn. */
+/* Returns whether --quick has time for another turn. */
 static bool turns_in_time(const struct bench *bench, double turn_seconds)
 {
 	return !bench->deadline || cli_now() + turn_seconds < bench->deadline;
@@ -247,7 +247,7 @@ static void turns_take(struct turns *turns)
 	}
 }
 
-/* --- the depth at which the device is best --- */
+/* --- the depth at which the device is fastest --- */
 
 static double turns_try_depth(struct turns *turns, struct config *config)
 {

@@ -11,11 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A process that was just killed may still have files open: try so often, every 50 ms. */
+/* A process that was just killed may still have files open: repeat this often, every 50 ms. */
 #define TRIES 200
 #define PAUSE 50000 /* us */
 
-/* Kill the processes that are left in a group, by its own list. */
+/* Kill the remaining processes of a group. */
 static void undo_kill_all(const char *group)
 {
 	char path[1200];

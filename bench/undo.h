@@ -10,13 +10,13 @@
 
 #define ZRAM_CONTROL "/sys/class/zram-control/"
 
-/* A memory group; what still runs in it is killed. */
+/* Remove a memory group, after its remaining processes were killed. */
 void group_remove(const char *path);
-/* A module that was loaded; "" = none. */
+/* Remove a module that the benchmark has loaded; "" = none. */
 void module_remove(const char *module);
-/* A zram device; @dir: where it is mounted, or "". */
+/* Remove a zram device, after @dir was unmounted; "" = it is not mounted. */
 void zram_remove(int zram, const char *dir);
-/* A setting of it. */
+/* Write a setting of a zram device. */
 bool zram_write(int zram, const char *name, const char *value);
 
 #endif /* BENCH_UNDO_H */

@@ -9,47 +9,46 @@
 struct worker;
 
 enum op_kind {
-	OP_READ, /* sum all 64-bit words */
-	OP_WRITE, /* overwrite it all */
-	OP_UPDATE, /* read it, and store the first word of each page */
-	OP_CHASE, /* loads of 8 bytes, each at an address that the last one gave */
-	OP_CHASE_FAULTS, /* the same, and memory of its own that comes and goes */
-	OP_APPEND, /* write a record of any length, after the last one */
+	OP_READ, /* read all 64-bit words and add them up */
+	OP_WRITE, /* overwrite the whole range */
+	OP_UPDATE, /* read the range, and store to the first word of each page */
+	OP_CHASE, /* load 8 bytes at a time, at an address that the last load gave */
+	OP_CHASE_FAULTS, /* the same, while the program takes and returns memory of its own */
+	OP_APPEND, /* write a record of any length after the last one */
 };
 
 struct op {
 	enum op_kind kind;
 	uint64_t offset;
-	uint32_t length; /* bytes; of a chase: loads */
-	bool sync; /* then make durable what this worker has written since the last time */
+	uint32_t length; /* in bytes; of a chase, the number of loads */
+	bool sync; /* then make the worker's data since its last sync durable */
 };
 
 /**
  * struct scenario - the operations on the file
  * @name: as in the JSON
  * @title: in words
- * @next: the next operation of a worker; false = it has finished
- * @init: what @next needs, in a worker that is otherwise ready; may be NULL
+ * @next: returns the next operation of a worker; false = the worker has finished
+ * @init: prepares a worker for @next; may be NULL
  * @op_bytes: size of an operation, the largest if they differ
- * @device_op_bytes: for the device, if it likes other pieces; 0 = the same
- * @sync_bytes: a worker makes its data durable each time it has written so much;
- *	0 = all is made durable in the end
- * @advices: of plain mmap, beside none: a bit for each of enum advice that may help
- * @pages_an_op: it ends after one operation for each so many pages of the file, or
- *	after a time; 0 = it ends by itself
- * @latency: reported in ns an operation, not in MB/s
- * @writes: changes the file
- * @fresh: ... which is a new one for every run
- * @tail: ... whose second half is a hole
- * @records: writes records of any length
- * @processes: its workers are processes instead of threads
- * @deep: the device gets several operations at a time; which depth is best is
- *	tried; else it gets one, as a program that loads and stores
+ * @device_op_bytes: size of an operation of the device; 0 = @op_bytes
+ * @sync_bytes: bytes after which a worker makes its data durable; 0 = only at the end
+ * @advices: advice that may help plain mmap: a bit for each of enum advice
+ * @pages_an_op: the scenario ends after one operation per this many pages of the file, or after a
+ *	time limit; 0 = @next ends it
+ * @latency: results are in ns per operation, not in MB/s
+ * @writes: the operations change the file
+ * @fresh: each run writes a new file
+ * @tail: the second half of the file is a hole
+ * @records: the operations write records of any length
+ * @processes: the workers are processes instead of threads
+ * @deep: the device gets several operations at a time, as many as are fastest; otherwise it gets
+ *	one at a time, as from a program that loads and stores
  * @in_memory: everything is brought into memory before the clock starts
  * @cost: no engine can gain, so only the cost is measured; the file is small
- * @eighth: the cache is an eighth of the file; --pool does not apply
- * @twice: the file is twice as large as the memory of a run, at most
- * @quick: a part of --quick
+ * @eighth: the cache has an eighth of the size of the file; --pool does not apply
+ * @twice: the file is at most twice as large as the memory of a run
+ * @quick: --quick includes the scenario
  * @base_pages: the kernel engine also runs with 4 KB pages
  */
 struct scenario {
@@ -77,14 +76,14 @@ struct scenario {
 	bool base_pages;
 };
 
-/* Constants of a Zipf distribution over so many pages. */
+/* The constants of a Zipf distribution over a number of pages. */
 struct zipf {
 	double zeta, eta;
 };
 
-/* scenario_basic.c; the first two are for the others, too */
+/* scenario_basic.c. The other files use the first two functions, too. */
 uint64_t next_random(struct worker *worker, uint64_t below);
-/* The scenario's number of operations, or its time, is over. */
+/* Returns whether the worker has done its operations, or its time is over. */
 bool next_enough(const struct worker *worker);
 bool next_stream_read(struct worker *worker, struct op *op);
 bool next_stream_write(struct worker *worker, struct op *op);
@@ -104,7 +103,7 @@ void init_zipf(struct worker *worker);
 bool next_zipf(struct worker *worker, struct op *op);
 bool next_hot_tenth(struct worker *worker, struct op *op);
 
-/* scenario_order.c: in an order, but not from end to end */
+/* scenario_order.c: regular orders other than one pass from end to end */
 bool next_four_streams(struct worker *worker, struct op *op);
 bool next_strided(struct worker *worker, struct op *op);
 bool next_backward(struct worker *worker, struct op *op);
