@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * Tests of the watcher, each in a process of its own: a program that maps a file and
- * tells of it, as `hugemap run` and the library do.
+ * Tests of the monitor thread, each in a process of its own: a program that maps a file and reports
+ * the mapping, as `hugemap run` and the library do.
  */
 #ifndef STEER_TEST_COMMON_H
 #define STEER_TEST_COMMON_H
@@ -31,7 +31,7 @@
 #define SIZE (128 * MB) /* of the file */
 #define WAIT_S 20
 
-/* What a child says is wrong: a line, and exit status 1. */
+/* Check a condition in a child. If it fails, print a line and exit with status 1. */
 #define CHECK(condition)                                                                \
 	do {                                                                            \
 		if (!(condition)) {                                                     \
@@ -48,7 +48,10 @@
 		CHECK(condition);                           \
 	} while (0)
 
-/* Again and again from the start, with all the faults: a busy machine's watcher is late. */
+/*
+ * Touch all pages in order, with all page faults, until a condition holds. On a busy machine the
+ * monitor may need several rounds.
+ */
 #define IN_ORDER_UNTIL(at, store, condition)                                \
 	do {                                                                \
 		int round_;                                                 \
@@ -60,28 +63,28 @@
 		CHECK(condition);                                           \
 	} while (0)
 
-/* One file for all tests of a program. */
+/* All tests of a program share one file. */
 int new_group(void **state);
 int end_group(void **state);
 int open_file(int flags);
 unsigned char byte_of(size_t offset);
 void forget_cached(int fd);
 
-/* All of it; the watcher is told. */
+/* Map the whole file, and report the mapping to the monitor. */
 void *map_file(int fd, int prot, int flags);
 void unmap_file(void *at);
-/* A byte of each page, as slowly as a disk would have it: stored, or compared. */
+/* Store or compare a byte of each page, as slowly as a disk would deliver the pages. */
 void in_order(volatile char *at, size_t size, bool store);
 
 void nap(void); /* 1 ms */
-int threads_now(void); /* as the kernel counts them */
-/* Flags of the area that an address lies in: two letters each (proc(5)). */
+int threads_now(void); /* number of threads, as the kernel counts them */
+/* Does the area that contains an address have a flag? Flags have two letters (proc(5)). */
 bool has_flag(const void *at, const char *flag);
-/* What the watcher tells of a mapping; NULL = nothing. */
+/* The monitor's report of a mapping; NULL = none. */
 const struct steer_map *told_of(const void *at);
 bool has_pattern(const void *at, unsigned int pattern);
 
-/* A test runs in a child, so that each begins without a watcher. */
+/* Run a test in a child, so that each test begins without a monitor. */
 void in_child(void (*test)(void));
 
 #define RUN(name)                             \

@@ -9,12 +9,12 @@
 
 /*
  * Mount it in a mount name space of this process, with a server in a child. Returns the path of the
- * file, or NULL where this process may not do so.
+ * file, or NULL if this process has no permission.
  */
 const char *fuse_begin(void);
-/* The mount goes with the name space, this removes the directory. */
+/* Remove the directory. The mount ends with the mount name space. */
 void fuse_end(void);
-/* How often a request came: FUSE_FLUSH, FUSE_GETATTR and so on. */
+/* The number of requests of a kind: FUSE_FLUSH, FUSE_GETATTR and so on. */
 unsigned int fuse_count(unsigned int opcode);
 /* From now on the server answers no FUSE_READ. */
 void fuse_hang(void);

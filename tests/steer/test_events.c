@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The ring of events: many writers, one reader, nothing waits, nothing is lost unsaid. */
+/*
+ * The ring of events has many writers and one reader. No writer waits, and each lost event is
+ * reported.
+ */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -96,7 +99,7 @@ static void many_write_at_a_time(void **state)
 			sched_yield();
 			continue;
 		}
-		/* Whole, and each writer's in its order. */
+		/* Each event is complete, and the events of each writer are in order. */
 		assert_true(event.bytes == ~event.start);
 		who = event.start >> 32;
 		number = event.start & 0xffffffff;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The limits of memory control groups (version 2), in a directory that stands for them. */
+/* The limits of memory control groups (version 2), read from a directory of the test. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +14,9 @@
 #include "memory.h"
 
 #define MB (1ull << 20)
-#define LESS(bytes) ((bytes) - (bytes) / 8) /* what is left for the page cache */
+#define LESS(bytes) ((bytes) - (bytes) / 8) /* the part that is left for the page cache */
 
-/* Below it: DIR/parent/child are groups, DIR/cgroup is the child's /proc/PID/cgroup. */
+/* It contains the groups parent/ and parent/child/, and "cgroup", the child's /proc/PID/cgroup. */
 static char dir[32];
 
 static const char *path_of(const char *name)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The policy of steering, before a page cache that reads and maps as Linux's does: what
- * a fault reads follows from the mode of its page, reading takes time, and looks come a
- * millisecond apart, where there were faults. Times are those of a fast disk.
- * It must find out what a program does, soon, and read little that is not wanted.
+ * The policy of steering, on a model of Linux's page cache. In the model, the mode of a page
+ * determines what a fault on it reads; reads take as long as on a fast disk; and after page faults,
+ * looks follow a millisecond apart. The policy must recognise a pattern of accesses soon, and must
+ * not read many pages that the program does not use.
  */
 #include "common.h"
 
@@ -21,14 +21,14 @@ struct world {
 	u8 *mode; /* of each page: enum hm_mode */
 	u8 *cached, *mapped, *seen;
 	u64 pages, memory;
-	u32 window; /* pages that the kernel reads ahead by itself */
-	u64 wanted, read, faults; /* pages, pages, reads that somebody waited for */
+	u32 window; /* pages that the kernel reads ahead by its own guess */
+	u64 wanted, read, faults; /* accesses, pages, waits for a read */
 	u64 held, ahead;
-	u32 *fifo; /* what was cached first goes first */
+	u32 *fifo; /* cached pages, the oldest first */
 	u64 in, out;
 	u64 now_ns, looked_ns, period_ns;
 	bool faulted;
-	u32 looks, modes; /* changes of the whole mapping's mode */
+	u32 looks, modes; /* @modes: changes of the mode of the whole mapping */
 };
 
 static void world_make(struct world *w, u64 pages, u64 memory, bool writable)
@@ -115,7 +115,7 @@ static void do_advice(struct world *w)
 			break;
 		case HM_ADVICE_FILL:
 			assert_false(w->a.facts.outside);
-			/* Where single pages are read, that would be slow. */
+			/* In a mode that reads single pages, a fill would be slow. */
 			for (page = advice->start; page < advice->end; page++)
 				assert_true(w->mode[page] == HM_MODE_HUGE ||
 					    w->mode[page] == HM_MODE_CHUNK);
@@ -135,7 +135,7 @@ static void take_look(struct world *w)
 	u32 n = 0;
 
 	for (page = 0; page < w->pages; page++) {
-		/* Most of it is as it was. */
+		/* Most groups of 64 pages have not changed. */
 		if (page % 64 == 0 && page + 64 <= w->pages &&
 		    !memcmp(w->mapped + page, w->seen + page, 64)) {
 			page += 63;
@@ -187,7 +187,7 @@ static void take_fault(struct world *w, u64 page)
 	cache_evict(w);
 }
 
-/* Looks follow faults: while there are none, nobody looks. */
+/* There is a look only after page faults. */
 static void access_page(struct world *w, u64 page)
 {
 	w->wanted++;
@@ -229,8 +229,8 @@ static void stream_is_read_ahead(void **state)
 }
 
 /*
- * One region, beyond what the kernel asks for by itself, makes a stream go on in huge
- * pages; where it comes to nothing, it is tried some times more.
+ * One region that the policy requests beyond the kernel's own read-ahead makes a stream continue in
+ * huge pages. If no huge pages follow, the policy tries three times more.
  */
 static void stream_is_made_huge(bool comes)
 {
@@ -269,7 +269,10 @@ static void stream_that_stays_small_is_tried_again(void **state)
 	stream_is_made_huge(false);
 }
 
-/* Nobody can give a mode: what is before a stream is asked for, either way. */
+/*
+ * If the caller cannot give modes, the policy requests the pages ahead of a stream, in both
+ * directions.
+ */
 static void stream_outside_is_asked_for(void **state)
 {
 	struct world w;
@@ -283,11 +286,11 @@ static void stream_outside_is_asked_for(void **state)
 			u64 at = back ? PAGES - 1 - page : page;
 
 			access_page(&w, at);
-			/* A mode that was asked for is not given. */
+			/* The caller does not carry out a change of the mode. */
 			memset(w.mode, HM_MODE_NORMAL, at % REGION ? 0 : PAGES);
 		}
 		assert_true(w.faults < 64);
-		/* Up to the end, which is the start of the file for some. */
+		/* All pages are requested up to the end of the stream. */
 		assert_true(!back || w.cached[0]);
 		assert_true(w.ahead >= PAGES - 16 * REGION);
 		world_end(&w);
@@ -296,7 +299,7 @@ static void stream_outside_is_asked_for(void **state)
 	}
 }
 
-/* A mapping whose small pieces are synced gets no huge pages. */
+/* A mapping gets no huge pages while the program syncs small pieces of it. */
 static void small_writes_are_left_alone(void **state)
 {
 	struct world w;
@@ -309,7 +312,7 @@ static void small_writes_are_left_alone(void **state)
 	assert_int_equal(w.a.mode, HM_MODE_NORMAL);
 	assert_null(memchr(w.mode, HM_MODE_HUGE, PAGES));
 	assert_null(memchr(w.mode, HM_MODE_CHUNK, PAGES));
-	/* The program syncs no more, so the mapping is helped again. */
+	/* The program syncs no more, so the mapping gets huge pages again. */
 	w.a.facts.small_writes = false;
 	for (page = 0; page < PAGES; page++)
 		access_page(&w, page);
@@ -321,7 +324,7 @@ static void small_writes_are_left_alone(void **state)
 	world_end(&w);
 }
 
-/* It passes each multiple of where it began: that is no stride. */
+/* A stream touches pages at each multiple of its first page: that is no stride. */
 static void stream_may_begin_anywhere(void **state)
 {
 	static const u64 steps[] = { 16, REGION_PAGES };
@@ -344,7 +347,10 @@ static void stream_may_begin_anywhere(void **state)
 	}
 }
 
-/* Many are seen in one look, in their order: some lie near each other, by chance. */
+/*
+ * One look reports thousands of random pages in ascending order. Some of them are neighbours by
+ * chance.
+ */
 static void random_in_a_hurry_is_random(void **state)
 {
 	struct world w;
@@ -384,7 +390,7 @@ static void near_pages_make_no_run(void **state)
 	world_end(&w);
 }
 
-/* Where the kernel reads little ahead, runs are best left to it. */
+/* If the kernel reads only little ahead, chunks gain nothing from a mode. */
 static void chunks_with_a_short_window_are_left_alone(void **state)
 {
 	struct world w;
@@ -426,7 +432,7 @@ static void random_is_known_after_few(void **state)
 	world_end(&w);
 }
 
-/* Where all of it fits into memory, reading page by page does not go on for ever. */
+/* If the whole mapping fits into memory, it is read at once after a while. */
 static void random_in_memory_is_read_at_once(void **state)
 {
 	struct world w;
@@ -441,7 +447,7 @@ static void random_in_memory_is_read_at_once(void **state)
 	world_end(&w);
 }
 
-/* Where the kernel has soon read all of it, nothing is gained by single pages. */
+/* The kernel soon reads all of a small file by its own guesses, so single pages gain nothing. */
 static void small_files_are_left_to_the_kernel(void **state)
 {
 	struct world w;
@@ -464,7 +470,7 @@ static void hot_part_is_read_at_once(void **state)
 	for (i = 0; i < 30000; i++)
 		access_page(&w, i % 10 ? PAGES / 2 + any_page(PAGES / 20) : any_page(PAGES));
 	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	/* Of the hot twentieth at most half is read page by page. */
+	/* At most half of the pages in the hot twentieth are read one by one. */
 	assert_true(w.faults < 3500 + PAGES / 40);
 	world_end(&w);
 }
@@ -485,11 +491,11 @@ static void chunks_are_read_at_once(void **state)
 	assert_int_equal(w.a.pattern, HM_PATTERN_CHUNKS);
 	assert_int_equal(w.a.mode, HM_MODE_CHUNK);
 	assert_true(w.read < 4 * w.wanted);
-	assert_true(w.faults < 2 * 280 + 300); /* two regions each, and what a test costs */
+	assert_true(w.faults < 2 * 280 + 300); /* two per chunk, and tests of the mode */
 	world_end(&w);
 }
 
-/* What was right once is put to the test. */
+/* The policy tests from time to time whether its mode for chunks still fits. */
 static void chunks_that_end_are_noticed(void **state)
 {
 	struct world w;
@@ -521,7 +527,7 @@ static void scan_random_scan(void **state)
 	for (i = 0; i < 5000; i++)
 		access_page(&w, any_page(PAGES));
 	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	assert_true(w.read < 5000 + 64 * REGION); /* some regions until it is seen */
+	assert_true(w.read < 5000 + 64 * REGION); /* regions until the policy notices */
 	w.faults = 0;
 	for (page = PAGES / 2; page < PAGES; page++)
 		access_page(&w, page);
@@ -568,19 +574,19 @@ static void stride_is_followed(s64 step)
 	s64 page, round;
 
 	world_make(&w, PAGES, PAGES / 8, false);
-	/* Three times, each time beside what was touched before. */
+	/* Three rounds. Each round touches the pages after those of the last round. */
 	for (round = 0; round < 3; round++)
 		for (page = round; page < (s64)PAGES; page += step)
 			access_page(&w, (u64)page);
 	assert_int_equal(w.a.pattern, HM_PATTERN_STRIDED);
 	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	/* Nearly all were there before they were wanted. */
+	/* Nearly all pages were cached before the program touched them. */
 	assert_true(w.faults < w.wanted / 10);
 	assert_true(w.read < w.wanted + 8 * w.window);
 	world_end(&w);
 }
 
-/* Every other 512 KB: a page of each is not what is wanted. */
+/* Runs of 512 KB at equal distances: a single page of each run is not enough. */
 static void runs_at_a_distance_are_no_stride(void **state)
 {
 	struct world w;
@@ -601,7 +607,10 @@ static void strides_are_followed(void **state)
 	stride_is_followed(97);
 }
 
-/* Half of each: whatever is decided holds for a while. */
+/*
+ * Half of the accesses are single pages, the other half are chunks. Each decision lasts for a
+ * while.
+ */
 static void modes_do_not_flap(u32 window)
 {
 	struct world w;
@@ -625,7 +634,10 @@ static void mixtures_do_not_flap(void **state)
 	modes_do_not_flap(2048);
 }
 
-/* Whatever comes: answers stay within the mapping, and the mapping in its mode. */
+/*
+ * Random accesses of all kinds. Each answer must lie within the mapping, and world_end() must find
+ * no other error.
+ */
 static void anything_goes(void **state)
 {
 	struct world w;

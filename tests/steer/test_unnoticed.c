@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* That nobody notices the watcher: not the program, not the file, not another process. */
+/* The monitor thread has no effect on the program, on the file and on other processes. */
 #include "common.h"
 
 #include <dirent.h>
@@ -18,7 +18,7 @@
 static int descriptors_now(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
-	int n = -3; /* and the directory itself */
+	int n = -3; /* "." and "..", and the descriptor of the directory */
 
 	CHECK(dir);
 	while (readdir(dir))
@@ -27,7 +27,7 @@ static int descriptors_now(void)
 	return n;
 }
 
-/* A mapping that is only read changes nothing of the file, whatever is advised. */
+/* If a mapping is only read, no advice changes the file. */
 static void file_is_left_alone(void)
 {
 	int fd = open_file(O_RDWR);
@@ -70,11 +70,11 @@ static void alone(void)
 	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
 	steer_alone();
 	CHECK(threads_now() == 1);
-	/* Advice that nobody would take back does not stay. */
+	/* The monitor has taken back its advice, because it cannot do so later. */
 	CHECK(!has_flag(at + SIZE - PAGE, " hg"));
-	/* It is refused to a process of several threads. */
+	/* The kernel refuses this call to a process with several threads. */
 	CHECK(!unshare(CLONE_THREAD | CLONE_SIGHAND | CLONE_VM));
-	/* Another thread's mapping does not bring the monitor back in between. */
+	/* A mapping by another thread does not restart the monitor before steer_alone_end(). */
 	map_file(fd, PROT_READ, MAP_SHARED);
 	CHECK(threads_now() == 1);
 	steer_alone_end();
@@ -93,7 +93,7 @@ static void on_signal(int number)
 	got_by = (sig_atomic_t)syscall(SYS_gettid);
 }
 
-/* A signal for the process comes to the program's thread, blocked there or not. */
+/* The program's thread receives each signal for the process, even one that it blocks. */
 static void signals(void)
 {
 	int fd = open_file(O_RDONLY), i;
@@ -113,7 +113,9 @@ static void signals(void)
 	CHECK(got == 1 && got_by == getpid());
 }
 
-/* A lock of flock(2) goes with the last descriptor and mapping, or part of it: not later. */
+/*
+ * A lock of flock(2) ends with the last descriptor and the last part of a mapping, and not later.
+ */
 static void locks_go_with(size_t first)
 {
 	int fd, other, i;
@@ -146,8 +148,9 @@ static void locks_go_in_parts(void)
 	locks_go_with(64 * MB);
 }
 
-/* Record locks go when a process closes any descriptor of the file: the watcher's count
- * for nothing.
+/*
+ * A process loses its record locks when it closes any descriptor of the file. The descriptors of
+ * the monitor do not count.
  */
 static void record_locks_stay(void)
 {
@@ -181,7 +184,10 @@ static void fork_goes_on(void)
 	for (i = 0; i < 20; i++) {
 		child = fork();
 		if (!child) {
-			/* Nobody is there who would take advice back: it is gone. */
+			/*
+			 * The child has no monitor that could take advice back, so it has no
+			 * advice.
+			 */
 			CHECK(threads_now() == 1 && !has_flag(at + SIZE - PAGE, " hg"));
 			in_order(at, 8 * MB, false);
 			at[SIZE - 1 - i] = 'x';
@@ -196,7 +202,7 @@ static void fork_goes_on(void)
 	CHECK(threads_now() == 2 && has_flag(at + SIZE - PAGE, " hg"));
 }
 
-/* A hole that the program has made is its own: nothing of ours comes to lie there. */
+/* The program makes a hole in its address space. The monitor must not map memory there. */
 static void holes_stay_empty(void)
 {
 	const size_t hole = 64 << 10;
@@ -204,7 +210,7 @@ static void holes_stay_empty(void)
 	char *at, *file;
 	size_t n;
 
-	/* Small holes that are there already are filled first. */
+	/* Fill the small holes that exist already. */
 	for (i = 0; i < 2000; i++)
 		CHECK(mmap(NULL, hole, PROT_NONE | (i & 1 ? PROT_READ : 0),
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
@@ -241,7 +247,7 @@ static void map_in_handler(int number)
 	got++;
 }
 
-/* An allocator that is interrupted anywhere must not be called. */
+/* A signal handler may interrupt an allocator, so no call of steering may use one. */
 static void handlers_may_map(void)
 {
 	const struct itimerval often = { { 0, 3000 }, { 0, 3000 } }, off = {};
@@ -255,7 +261,7 @@ static void handlers_may_map(void)
 	CHECK(!setitimer(ITIMER_REAL, &off, NULL));
 }
 
-/* Lines of /proc/self/maps with a word in them. */
+/* The number of lines of /proc/self/maps that contain a word. */
 static int areas_with(const char *word)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
@@ -284,7 +290,7 @@ static void nothing_piles_up(void)
 	CHECK(areas_with(STEER_MEMFD_NAME) <= 1);
 }
 
-/* The C library goes on taking the program for one of a single thread. */
+/* The C library still treats the program as single-threaded. */
 static void program_stays_as_it_was(void)
 {
 	int fd = open_file(O_RDONLY);
@@ -294,7 +300,7 @@ static void program_stays_as_it_was(void)
 	CHECK(__libc_single_threaded);
 }
 
-/* Where there is no room for a thread, mappings are as they are. */
+/* If no thread can be created, mappings work as without steering. */
 static void no_room_for_a_thread(void)
 {
 	const struct rlimit one = { 1, 1 };
@@ -332,7 +338,7 @@ static void *end_soon(void *unused)
 	return NULL;
 }
 
-/* The first thread ends by the bare system call, and so does the other one. */
+/* Both threads of the program end by the system call exit. The process then ends, too. */
 static void ends_with_the_last(void)
 {
 	int fd = open_file(O_RDONLY);
@@ -344,7 +350,10 @@ static void ends_with_the_last(void)
 	syscall(SYS_exit, 0);
 }
 
-/* Whatever lies there by then: advice for other memory does no harm. */
+/*
+ * Other memory may have replaced a mapping before the monitor advises it. The advice must not
+ * change that memory.
+ */
 static void mappings_that_change(void)
 {
 	int fd = open_file(O_RDONLY), i;
@@ -354,7 +363,7 @@ static void mappings_that_change(void)
 		char *at = map_file(fd, PROT_READ, MAP_SHARED);
 
 		in_order(at, 12 * MB, false);
-		/* Unseen, as by a system call of the program's own. */
+		/* Replace the mapping by a call that the monitor does not see. */
 		CHECK(mmap(at, SIZE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at);
 		for (n = 0; n < 16 * MB; n += PAGE)
@@ -378,12 +387,12 @@ static void shorter_files(void)
 	WAIT_FOR(told_of(at));
 	steer_unmapping(at, SIZE);
 	CHECK(!munmap(at, SIZE) && !ftruncate(fd, SIZE));
-	/* For the tests after this one. */
+	/* Restore the contents for the following tests. */
 	at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	in_order(at, SIZE, true);
 }
 
-/* A filter that ends the process for a call that only the watcher makes. */
+/* Install a filter that kills the process for a call that only the monitor makes. */
 static void filtered(void)
 {
 	struct sock_filter code[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* look() under the linker option --wrap=look: the real one, and the one that replaces it. */
+/*
+ * With the linker option --wrap=look, calls of look() go to __wrap_look(), and __real_look() is the
+ * original.
+ */
 #ifndef STEER_TEST_WRAP_H
 #define STEER_TEST_WRAP_H
 
