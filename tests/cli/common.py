@@ -57,9 +57,9 @@ def sysfs_files(part):
 
 
 class FakeMount:
-    """What a mount of the kernel engine has in sysfs, made from its manual page.
+    """The files of a mount of the kernel engine in sysfs, made from the manual page.
 
-    The directory stands for one on the mount: it is found by its device number.
+    The commands find the mount by the device number of a directory.
     """
 
     def __init__(self, directory="/dev/shm"):
@@ -92,7 +92,7 @@ class FakeMount:
         return hugemap(*args, env=self.env, **kwargs)
 
     def source(self):
-        """What is mounted there, as mountinfo says."""
+        """The source of the mount, from mountinfo."""
         with open("/proc/self/mountinfo") as file:
             lines = [line.split() for line in file]
         return [line[line.index("-") + 2] for line in lines if line[4] == self.directory][-1]
@@ -122,7 +122,7 @@ class Screen:
             self.seen += os.read(self.master, 65536).decode(errors="replace")
 
     def wait_for(self, pattern):
-        """What matches, of what was drawn since the last time."""
+        """Wait until the output since the last call matches; return the match."""
         end = time.monotonic() + LONG
         while not (match := re.search(pattern, self.seen)):
             if time.monotonic() > end:
@@ -135,7 +135,7 @@ class Screen:
         os.write(self.master, text.encode())
 
     def end(self):
-        """The exit status; nobody reads a terminal that is closed."""
+        """Return the exit status. Read the terminal until the command ends, so that it is not blocked."""
         stop = time.monotonic() + LONG
         while self.program.poll() is None and time.monotonic() < stop:
             self.read(0.05)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""hugemap attach: what a running program does with its files is told, and helped."""
+"""hugemap attach reports the accesses of a running program to its files, and advises it."""
 import json
 import os
 import re
@@ -16,8 +16,8 @@ PAGE = 4096
 MB = 1 << 20
 NOBODY = 65534
 
-# Maps a file, and after a line on standard input touches its pages, each page's number
-# being at its beginning if the file has data.
+# Maps a file. After a line on standard input it touches the pages. If the file has data, each page begins
+# with its number.
 PROGRAM = """
 import mmap, os, random, sys, time
 path, how, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
@@ -54,7 +54,7 @@ if how == "nothing":
 
 class Attach(unittest.TestCase):
     def setUp(self):
-        # Not /tmp: that may be no file of a disk.
+        # /tmp may be in memory, but the file must be on a disk.
         self.directory = tempfile.TemporaryDirectory(dir="/var/tmp")
         self.addCleanup(self.directory.cleanup)
         os.chmod(self.directory.name, 0o755)
@@ -73,7 +73,7 @@ class Attach(unittest.TestCase):
         return path
 
     def program(self, *args, code=PROGRAM, python=sys.executable, **kwargs):
-        """A program that is ready, and waits for a line."""
+        """Start a program that is ready and waits for a line."""
         program = subprocess.Popen([python, "-c", code, *map(str, args)], text=True,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, **kwargs)
         self.addCleanup(self.end, program)
@@ -85,7 +85,7 @@ class Attach(unittest.TestCase):
         program.communicate()
 
     def attach(self, *args, **kwargs):
-        """hugemap attach, when it watches."""
+        """Start hugemap attach, and return when it watches."""
         attach = subprocess.Popen([HUGEMAP, "attach", *map(str, args)], text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
         self.addCleanup(self.end, attach)
@@ -102,7 +102,7 @@ class Attach(unittest.TestCase):
         return out
 
     def watch(self, how, *args, size=256 * MB, pause=0.001, data=False, program_args=()):
-        """A program, watched from its first touch to its end: what is said of it."""
+        """Watch a program from its first access to its end; return the summary."""
         path = self.file(size, data)
         program = self.program(path, how, pause, *program_args)
         attach = self.attach(*args, program.pid)
@@ -121,7 +121,7 @@ class Attach(unittest.TestCase):
             with self.subTest(how):
                 size = 1024 * MB if how in ("strided", "chunks") else 256 * MB
                 pause = 0.005 if how == "strided" else 0.001
-                # Where the machine is busy, looks are too far between to tell for sure.
+                # On a busy machine the scans may be too rare to recognise a pattern.
                 for _ in range(3):
                     out = self.watch(how, "--dry-run", size=size, pause=pause)
                     if f" {how}: " in out:
@@ -138,7 +138,7 @@ class Attach(unittest.TestCase):
         self.assertGreater(len(columns), 3)
         self.assertEqual(columns, sorted(columns))
         self.assertGreater(columns[-1] - columns[0], 20)
-        self.assertIn(": 1 %", out)  # no Unicode where there is no terminal
+        self.assertIn(": 1 %", out)  # no Unicode without a terminal
 
     def test_json_has_what_the_page_promises(self):
         path = self.file(256 * MB)
@@ -264,7 +264,7 @@ class Attach(unittest.TestCase):
         self.assertIn("no file of 16 MB or more mapped", out)
 
     def test_who_is_helped_already(self):
-        """`hugemap run` does it from within."""
+        """`hugemap run` advises its program already."""
         program = subprocess.Popen(
             [HUGEMAP, "run", sys.executable, "-c", PROGRAM, self.file(64 * MB), "nothing", "0"],
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

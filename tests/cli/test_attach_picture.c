@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap attach: the picture of where pages came to be mapped. */
+/* hugemap attach: the picture of newly mapped pages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,10 @@ static uint64_t total(const struct picture *picture)
 
 static void test_every_page_is_in_one_cell(void **state)
 {
-	/* Fewer pages than columns, as many, and numbers that columns do not divide. */
+	/*
+	 * Fewer pages than columns, as many pages as columns, and numbers that are no multiple of
+	 * the columns.
+	 */
 	static const uint64_t sizes[] = { 1, 63, 64, 65, 1000, 262144, (1ull << 36) + 7 };
 	static struct picture picture;
 	size_t i;
@@ -66,7 +69,7 @@ static void test_the_whole_time_is_shown(void **state)
 	assert_true(total(&picture) == 1000);
 	assert_true(picture.row_seconds * PICTURE_ROWS >= 1000);
 	assert_true(picture.row_seconds * PICTURE_ROWS < 2000 + row * PICTURE_ROWS);
-	/* After a long silence as well. */
+	/* The same after a long time without new pages. */
 	picture_advance(&picture, 1e6);
 	assert_true(total(&picture) == 1000);
 	assert_in_range(picture.rows, 1, PICTURE_ROWS);

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""What the shells offer after `hugemap` and Tab: all that --help tells, and nothing else.
+"""The shells complete exactly the commands and options that --help lists.
 
-Each shell itself is asked, with only the completion of this tree loaded. One that is
-not installed is skipped.
+Each shell runs with only the completions of this tree. A shell that is not installed is skipped.
 """
 import json
 import os
@@ -38,7 +37,7 @@ def listed(title):
 
 
 def is_served(pid):
-    """Whether steering works here; its thread begins beside the program, and tells by and by."""
+    """Whether steering works here. The monitor thread starts beside the program, and reports a little later."""
     if not json.loads(hugemap("doctor", "--json").stdout)["checks"]["steering"]["pagemap"]:
         return False
     end = time.monotonic() + LONG
@@ -50,7 +49,7 @@ def is_served(pid):
 
 
 class Shell:
-    """A shell that is asked what it offers after some words."""
+    """A shell that returns its completions after some words."""
 
     def __init__(self, directory, env):
         self.directory = directory
@@ -60,7 +59,7 @@ class Shell:
 
 class Bash(Shell):
     def offers(self, *words):
-        # As readline calls it; it also breaks words at "=".
+        # Split the words as readline does, which also splits at "=".
         line = [part for word in words for part in re.split("(=)", word) if part or not word]
         script = f"""
             . {shlex.quote(COMPLETIONS)}/hugemap.bash
@@ -155,7 +154,7 @@ class Zsh(Shell):
 
 
 class Offers:
-    """What is the same in each shell."""
+    """The tests for all shells."""
 
     shell = None
 
@@ -190,7 +189,7 @@ class Offers:
             self.assertIn("--help", wanted)
             with self.subTest(command):
                 found = set(self.offers(command, "-")) | set(self.offers(command, "--"))
-                # zsh says with it that an argument follows.
+                # zsh marks options with an argument by "=".
                 self.assertEqual({word.rstrip("=") for word in found}, wanted)
 
     def test_words_of_an_option(self):

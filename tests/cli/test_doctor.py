@@ -9,7 +9,7 @@ import unittest
 
 from common import HUGEMAP, documented_keys, hugemap, is_sentence
 
-# The command where /proc/self/pagemap cannot be opened.
+# Run the command in a mount name space in which /proc/self/pagemap cannot be opened.
 WITHOUT_PAGEMAP = r"""
 set -e
 mount -t tmpfs none /proc

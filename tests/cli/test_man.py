@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The manual pages tell what the programs and the header tell."""
+"""The manual pages agree with the programs and the header."""
 import glob
 import os
 import re
@@ -12,7 +12,7 @@ ROOT = os.environ["SOURCE_ROOT"]
 BUILD = os.environ["BUILD_ROOT"]
 
 
-# The pages, and the commands that each tells about.
+# The manual pages, and the commands that each page documents.
 COMMANDS = {"attach": ["attach"], "bench": ["bench"], "doctor": ["doctor"],
             "mount": ["mount", "umount"], "run": ["run"], "stat": ["stat"], "top": ["top"]}
 
@@ -43,7 +43,7 @@ class Man(unittest.TestCase):
                 self.assertEqual(of_help, self.options_of_page(f"{ROOT}/man/hugemap-{page}.1"))
 
     def test_arguments_of_options_are_the_same_in_help_and_page(self):
-        """And their letters, if they have one."""
+        """Both list the same letters, too."""
         for page, commands in COMMANDS.items():
             of_help = set()
             for name in commands:

@@ -30,7 +30,7 @@ class Case(unittest.TestCase):
         return path
 
     def print(self, *args, status=0, **kwargs):
-        """Standard output and the sentence on standard error."""
+        """Return standard output, and the message on standard error."""
         result = subprocess.run([PRINT, *args], capture_output=True, text=True, **kwargs)
         self.assertEqual(result.returncode, status, result.stderr)
         self.assertEqual(result.stdout == "", bool(status))
@@ -65,7 +65,7 @@ class Line(Case):
             field = path
             for char in "\\ \t\n":
                 field = field.replace(char, f"\\{ord(char):03o}")
-            # An option cannot hold every name: then it has the directory above.
+            # An option cannot contain every name. Then it names the directory above.
             after = self.dir if set(name) & set(" \t\n,\"'\\") else path
             self.assertEqual(self.print(path, path, "")[0],
                              f"{field} {field} hugemap nofail,{AFTER}={after} 0 0\n")
@@ -137,7 +137,7 @@ WantedBy={target}-fs.target
         odd = self.make("two  \"words' \\ %n,#;")
         text, name = self.unit(odd, self.make("a-b \\ %n"), 'pool=25%,x-a="b c"')
         self.assertEqual(self.complaints(text, name), [])
-        # Each mistake is found.
+        # systemd-analyze finds each mistake.
         for right, wrong in (("two\\ ", "two x "), ("%%n", "%n"), ("Where=/", "Where=/x")):
             self.assertIn(right, text)
             self.assertNotEqual(self.complaints(text.replace(right, wrong), name), [], wrong)
@@ -187,7 +187,7 @@ class Device(Case):
         self.find(status=1)
 
     def test_the_best_link(self):
-        """Each is better than those before it."""
+        """Each link is preferred to those before it in the list."""
         for name in ("by-id/dm-name-a", "by-id/md-name-host:0", "by-id/dm-uuid-LVM-b",
                      "by-id/md-uuid-1:2", "by-path/pci-0-ata-2", "by-path/pci-0-ata-1",
                      "by-id/mmc-card", "by-id/wwn-0x5", "by-id/nvme-eui.00", "by-id/ata-Disk_1"):

@@ -146,7 +146,7 @@ class Live(unittest.TestCase):
         self.assertNotRegex(stat().stdout, rf"(?m)^ *{self.pid} ")
 
     def test_it_ends_with_the_process(self):
-        """Also if the parent has not waited for the process yet."""
+        """It also ends if the parent has not waited for the process yet."""
         watcher = subprocess.Popen([HUGEMAP, "stat", self.pid, "--json", "--interval", "0.1"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         with watcher:

@@ -181,7 +181,7 @@ static struct top_strip strip_of(const struct hugemap_cell *cells, size_t count)
 	return strip;
 }
 
-/* One cell for each block: pages of the file, in huge units, in base pages, dirty. */
+/* A cell for each block: pages of the file, cached in huge units, cached in base pages, dirty. */
 static const struct hugemap_cell blocks[] = {
 	{ 512, 512, 0, 0 }, { 512, 0, 512, 0 }, { 512, 0, 256, 0 },   { 512, 0, 1, 0 },
 	{ 512, 0, 0, 0 },   { 512, 0, 90, 1 },	{ 512, 512, 0, 512 }, { 3, 0, 3, 0 },
