@@ -15,7 +15,7 @@
 #define NS_ACCESS 1000ull
 #define NS_IO 80000ull
 #define NS_PAGE 2000ull
-#define MERGED_PAGES 4u /* largest gap between dirty parts of a huge unit in one write */
+#define MERGED_PAGES 4u /* most clean pages between two dirty parts of one write */
 
 /* Bits of a page table. */
 #define MAPPED 1u
@@ -27,7 +27,7 @@ struct engine {
 	struct hm_file *file;
 	const struct trace *trace;
 	u8 *table; /* page table bits of each page */
-	u8 *paged; /* for each block: it has a page table, for good */
+	u8 *paged; /* for each block: a page table maps it, and nothing frees that table */
 	enum hm_size size;
 	u64 ns, ticked; /* the time, and the time of the last background work */
 	bool second, promote, reclaim;
@@ -117,7 +117,10 @@ static void protect(struct engine *e, u64 pgoff, u32 npages)
 		e->table[pgoff++] &= (u8)~WRITABLE;
 }
 
-/* The pages to write for a run: only the dirty parts of a huge unit if they are few. */
+/*
+ * The number of pages to write for a run. If only a few parts of a huge unit are dirty, write only
+ * those.
+ */
 static u64 pages_of(struct engine *e, const struct hm_run *run)
 {
 	unsigned long pages[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The policy simulator: page sizes and eviction of the cache on a trace, compared with LRU and
- * with an oracle. A hit is an access that does not wait for a read, so all accesses of a stream
- * with read-ahead are hits. LRU and the oracle write dirty pages at eviction.
+ * The policy simulator runs the cache on a trace, and compares its page sizes and its eviction with
+ * LRU and with an oracle. A hit is an access that does not wait for a read, so all accesses of a
+ * stream with read-ahead are hits. LRU and the oracle write dirty pages at eviction.
  *
  *	policy [OPTION]... [TRACE | FILE]...
  *
- * A TRACE is the name of a trace in trace.c, or "made" for all of them (default). A FILE is a
- * trace in traces/ or your own trace by record.py; four copies of it run in turns.
+ * A TRACE is the name of a trace in trace.c, or "made" for all of them (default). A FILE is a trace
+ * in traces/, or your own trace by record.py; four copies of it run in turns.
  *
  *	--pool FRAMES	pool of a TRACE, which also determines the size of its file; default
  *			256. The pool of a FILE is a quarter of its size
@@ -81,13 +81,16 @@ static void promise_beyond(struct settings *s, const struct trace *t, const stru
 /* How much page=auto may read, as a multiple of the better page size. */
 static double most_read(const struct trace *t)
 {
-	/* A large new working set stays from its third scan on, which costs one more scan. */
+	/*
+	 * The large new working set stays in the cache from its third scan on, so page=auto reads
+	 * it once more.
+	 */
 	if (!strcmp(t->name, "shift"))
 		return 1.5;
-	/* It appends a few pages at a time, which the cache detects as a stream. */
+	/* LMDB appends a few pages at a time, and the cache takes that for a stream. */
 	if (!strcmp(t->name, "lmdb-mixed.trace"))
 		return 1.6;
-	/* Some accesses count as a stream until they prove to be random. */
+	/* The cache treats some accesses as a stream until they prove to be random. */
 	return t->recorded ? 1.25 : 1.07;
 }
 
@@ -99,7 +102,9 @@ static void check(struct settings *s, const struct trace *t, const struct result
 		most_read(t));
 	if (!strcmp(t->name, "random"))
 		promise(s, t, "bytes read, of those accessed", share(r[AUTO].read, t->total), 1.2);
-	/* One write of several dirty parts of a huge unit includes the gaps between them. */
+	/*
+	 * One write of several dirty parts of a huge unit also writes the clean pages between them.
+	 */
 	better = r[HUGE].written < r[BASE].written ? r[HUGE].written : r[BASE].written;
 	if (better)
 		promise(s, t, "bytes written, of the better page size's",
@@ -175,7 +180,10 @@ static void run(struct settings *s, const struct trace *t, const struct limits *
 	s->accesses += t->total;
 }
 
-/* If everything fits, compare cached with touched memory, like Ingens (OSDI 2016). */
+/*
+ * With a pool that holds the whole file, compare cached with touched memory, like Ingens (OSDI
+ * 2016).
+ */
 static void bloat(struct settings *s, const struct trace *t)
 {
 	static const u32 utils[] = { 50, 70, 90 };

@@ -34,7 +34,7 @@ PAGE = 4096
 
 
 def zipf(rng: random.Random, n: int) -> int:
-    """Zipf's law with an exponent of nearly 1; the hot items are spread over the range."""
+    """A random item by Zipf's law with an exponent of nearly 1; hot items are spread over the range."""
     return int((n + 1) ** rng.random() - 1) * 2654435761 % n
 
 

@@ -43,7 +43,7 @@ static u32 scatter(const struct trace *t, u32 rank)
 	return (u32)((rank * 2654435761ull + 12345) % t->pages);
 }
 
-/* Zipf's law with an exponent of nearly 1: the integral, inverted. */
+/* Zipf's law with an exponent of nearly 1, by the inverse of its integral. */
 static u32 zipf(const struct trace *t)
 {
 	double u = (rnd(1u << 30) + 0.5) / (1u << 30);

@@ -49,7 +49,7 @@ struct job {
 struct cpu {
 	struct hm_file *file;
 	u64 first, pages; /* its part of the file */
-	u64 at; /* next unit or page of a stream or of first stores */
+	u64 at; /* the next unit or page, for a workload of streams or of first stores */
 	u64 random;
 	u64 ops;
 	struct job job[JOBS];

@@ -18,7 +18,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t s64;
 
-/* It has the size of the kernel's type. */
+/* The type is as large as the kernel's. */
 typedef struct {
 	u64 value;
 } hm_atomic_t;

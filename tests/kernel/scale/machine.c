@@ -15,15 +15,15 @@
 /* Kinds of access. */
 enum {
 	WRITES = 1 << 0,
-	ORDERED = 1 << 1, /* visible to others: processors with lower clocks run first */
+	ORDERED = 1 << 1, /* others may observe it, so lower clocks run first */
 	LOCKED = 1 << 2,
-	OVERLAPS = 1 << 3, /* does not depend on the value of the read before */
+	OVERLAPS = 1 << 3, /* the processor can begin it before the previous read returns a value */
 };
 
 struct line {
 	u64 busy; /* end of the transfer in progress */
 	u64 shared[CPU_WORDS];
-	u32 owner; /* processor + 1 that has it exclusively; 0: none */
+	u32 owner; /* the processor that owns the line exclusively, + 1; 0: none */
 };
 
 struct region {
@@ -32,7 +32,7 @@ struct region {
 	struct machine_member *members;
 };
 
-/* Typical of an x86 server with two sockets; README.md has the sources. */
+/* Typical prices of an x86 server with two sockets; README.md has the sources. */
 struct machine_prices machine_prices = {
 	.own = 1,
 	.locked = 7,
@@ -51,12 +51,12 @@ static u32 nregions;
 static u64 clock[MACHINE_CPUS]; /* NEVER: the processor does not run */
 static u64 blocked_at[MACHINE_CPUS];
 static u8 next_waiter[MACHINE_CPUS]; /* the next processor in the queue of a lock, + 1 */
-static bool reading[MACHINE_CPUS]; /* the last access was a read, which the next one may overlap */
+static bool reading[MACHINE_CPUS]; /* the last access was a read, so the next read may overlap it */
 static u64 on_node[MACHINE_CPUS][CPU_WORDS];
 static u32 node_of[MACHINE_CPUS];
 static u32 ncpus, self;
 static u64 horizon; /* lowest clock of the other processors */
-static u64 all_ns; /* times of the processors that have returned */
+static u64 all_ns; /* sum of the times of the processors that have returned */
 static bool running;
 static void (*cpu_work)(u32 cpu);
 
@@ -216,7 +216,7 @@ static u64 line_distance(u32 a, u32 b)
 	return node_of[a] == node_of[b] ? machine_prices.near : machine_prices.far;
 }
 
-/* The cost of a line that this processor does not have in the state that it needs. */
+/* The price of fetching a line that this processor does not have in the needed state. */
 static u64 line_price(const struct line *line, bool writes)
 {
 	bool near = false, far = false;

@@ -42,7 +42,7 @@ void machine_reset(u32 cpus, u32 nodes);
  */
 void *machine_alloc(size_t bytes, size_t stride, struct machine_member *members);
 
-/* From @start on, the memory holds other elements. */
+/* Elements of @stride bytes begin at @start; their members get the names in @members. */
 void machine_name(void *start, size_t stride, struct machine_member *members);
 
 /* Run @work on each processor until all have returned. Returns the sum of their times. */

@@ -88,7 +88,10 @@ static void stream(struct cpu *cpu)
 	cpu->ops += n / engine_unit_pages();
 }
 
-/* Store once to each page of the own part; all are mapped read-only, and the order is spread. */
+/*
+ * Store once to each page of the processor's own part, in a scattered order. All pages are mapped
+ * read-only.
+ */
 static void first_store(struct cpu *cpu)
 {
 	u64 units = cpu->pages / engine_unit_pages();
@@ -196,7 +199,7 @@ static void work(u32 number)
 		workload->helper(cpu, end);
 		return;
 	}
-	/* Do not let all processors start in step. */
+	/* Start each processor at another time, so that they do not run in step. */
 	machine_work(engine_random(cpu, 1000));
 	while (machine_now() < warm)
 		workload->op(cpu);
@@ -315,13 +318,13 @@ static void set_up(u32 processors, u32 nodes)
 
 struct result {
 	double rate; /* operations a second */
-	double core, lines,
-		locks; /* percent of all time: in the cache, in waits for lines, locks */
+	/* Percent of all time: in the cache, in waits for lines, in waits for locks. */
+	double core, lines, locks;
 	char limit[128]; /* the lock and the line with the longest waits */
 	double written;
 };
 
-/* The line and the lock that cost most, with their share of all processors' time. */
+/* Find the line and the lock with the longest waits, as a share of the time of all processors. */
 static void find_limit(struct result *result, double all_ns)
 {
 	const struct machine_member *line = NULL, *lock = NULL, *m;

@@ -344,7 +344,7 @@ static void sync_file(struct sim_file *file)
 	sim_progress();
 }
 
-/* A device pins pages of a mapping and writes into them at any time. */
+/* A device pins pages of a mapping, and writes into them at any time until it unpins them. */
 static void dma(struct program *p)
 {
 	struct transfer *t = &p->transfer;
@@ -430,7 +430,7 @@ out:
 		sync_file(place.file);
 }
 
-/* A pipe holds a page of a mapping. */
+/* A pipe holds a reference to a page of a mapping for some time. */
 static void pipe_page(struct program *p)
 {
 	struct place place;

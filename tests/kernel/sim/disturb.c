@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The disturber: truncation and fallocate(2), memory pressure, kills, other users that fill the
- * disk, and evicted inodes. And the clock.
+ * The disturber truncates files, calls fallocate(2), takes memory, kills programs, fills the disk
+ * as other users would, and evicts inodes. This file also has the clock.
  */
 #include "world.h"
 
@@ -15,7 +15,10 @@ static ssize_t resize_lower(void *arg)
 	struct size_change *change = arg;
 
 	if (sim_chance(w.s.write_error_percent)) {
-		/* The truncation may be half done: shorter, but freeing the blocks failed. */
+		/*
+		 * A failed truncation may be half done: the file is shorter, but its blocks are
+		 * still allocated.
+		 */
 		if (change->size <
 			    i_size_read(file_inode(hugemap_lower_file(change->file->fd[0]))) &&
 		    sim_chance(50))
@@ -141,7 +144,7 @@ static void disturb(void)
 		  s->foreigners + s->signals + 2;
 	u32 dice = sim_lower(all);
 
-	/* Reclaim from kswapd. */
+	/* Reclaim as kswapd does. */
 	if (sim_chance(s->pressure))
 		shrink(GFP_KERNEL);
 

@@ -4,7 +4,7 @@
 
 #define MAX_FOLIOS 1024u
 
-/* A block of memory: one folio of all its pages, or one folio for each page. */
+/* A block of memory consists of one folio with all its pages, or of one folio for each page. */
 static struct block {
 	struct folio folio[HM_BLOCK_PAGES];
 	struct page page[HM_BLOCK_PAGES];

@@ -289,7 +289,7 @@ struct iov_iter {
 	char *base;
 	struct mm_struct *mm;
 	unsigned long address;
-	struct transfer *transfer; /* model.c: the write whose source this is */
+	struct transfer *transfer; /* for model.c: the write that reads from this iterator */
 };
 
 #define iov_iter_count(iter) ((iter)->count)
@@ -316,11 +316,11 @@ static inline void bvec_set_page(struct bio_vec *bvec, struct page *page, u32 le
 
 /* --- the lower file system ------------------------------------------------------------------- */
 
-#define PENDING 3u /* values of a word in the write cache of the disk */
+#define PENDING 3u /* most values of a word that the write cache of the disk holds */
 
 struct disk_word {
-	u64 value; /* a read returns it */
-	u64 safe; /* a power cut leaves this value, or @value, or a pending one */
+	u64 value; /* the value that a read returns */
+	u64 safe; /* a power cut leaves this value, @value or one of @pending */
 	u64 pending[PENDING];
 	u32 npending;
 };
@@ -328,8 +328,8 @@ struct disk_word {
 /* A file on the disk. Its inode is initialized again after each power cut. */
 struct disk_file {
 	struct disk_word word[MAX_FILE_WORDS];
-	bool hole[MAX_FILE_PAGES]; /* no data, as SEEK_DATA finds it */
-	bool room[MAX_FILE_PAGES]; /* allocated: data, or preallocated */
+	bool hole[MAX_FILE_PAGES]; /* the page has no data, and SEEK_DATA skips it */
+	bool room[MAX_FILE_PAGES]; /* the page is allocated: it has data, or is preallocated */
 	loff_t size, safe_size;
 	struct inode inode;
 	bool ready;
@@ -338,7 +338,7 @@ struct disk_file {
 
 struct file *lower_open(struct disk_file *disk, fmode_t mode);
 void lower_flush(struct disk_file *disk);
-/* Another user changes the lower file while it is not open. @fresh: replaces it. */
+/* Another user changes the lower file while it is not open. @fresh: the user replaces the file. */
 void lower_change(struct disk_file *disk, bool fresh);
 void lower_lose_power(struct disk_file *disk);
 void lower_main(void *arg); /* coroutine: the disk */

@@ -19,7 +19,7 @@ struct lower_io {
 };
 
 static struct lower_io ios[MAX_IOS];
-static u32 nbusy, nqueued; /* I/Os in flight, and those of them that the disk performs */
+static u32 nbusy, nqueued; /* I/Os in flight, and how many of them the disk performs */
 static wait_queue_head_t disk_wait;
 
 static u64 room, min_room[SIM_COROUTINES + 1];
@@ -120,7 +120,7 @@ void lower_lose_power(struct disk_file *disk)
 			word->safe = 0;
 		word->value = word->safe;
 		word->npending = 0;
-		/* An old value may undo a punch. */
+		/* A power cut may undo a punch, so the page may have old data again. */
 		if (word->value) {
 			disk->hole[i / WORDS] = false;
 			disk->room[i / WORDS] = true;
@@ -463,7 +463,7 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 		return -EINTR;
 	if (mode != FALLOC_FL_KEEP_SIZE && sim_chance(w.s.write_error_percent))
 		return -EIO;
-	/* Like tmpfs and btrfs, apply the limit even if the size does not change. */
+	/* Like tmpfs and btrfs, apply RLIMIT_FSIZE even if the size does not change. */
 	if ((u64)end > max((u64)i_size_read(file->f_inode), current->fsize_limit))
 		return -EFBIG;
 	down_write(&disk->lock);
@@ -477,7 +477,10 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 		sim_note("lower file %u has %lld bytes, had %lld", (u32)(disk - w.disk),
 			 (long long)end, (long long)disk->size);
 		model_resizes(changed, end);
-		/* Words between the two ends are cached, or zeros as in the lower file. */
+		/*
+		 * The engine has cached the words between the two ends, or they are zeros as in the
+		 * lower file.
+		 */
 		model_resize(changed, changed->hi->vfs_inode.i_size, end);
 		resize(disk, end);
 	}

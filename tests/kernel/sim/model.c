@@ -72,7 +72,7 @@ static void set(struct model_word *m, u64 value)
 	add(m, value);
 }
 
-/* Remove the word: it has no value, and none must survive a power cut. */
+/* The word has no value any more, and no value of it must survive a power cut. */
 static void clear(struct model_word *m)
 {
 	retire(m);
@@ -128,8 +128,8 @@ void model_load(struct sim_file *file, u64 word, u64 value, u64 since)
 }
 
 /*
- * A call that extends the file zeroes the rest of the last page until it ends, so words beyond
- * this size are uncertain.
+ * A call that extends the file zeroes the rest of the last page until the call ends, so words
+ * beyond this size are uncertain.
  */
 loff_t model_certain_size(const struct sim_file *file)
 {

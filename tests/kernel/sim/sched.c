@@ -22,7 +22,7 @@ struct coroutine {
 	void *arg;
 	void *stack_pointer;
 	char *stack;
-	const void *key; /* wakes it; NULL: it is not about to sleep */
+	const void *key; /* the key that wakes it; NULL: the coroutine is not about to sleep */
 	bool asleep, ended;
 	void *fake_stack;
 };

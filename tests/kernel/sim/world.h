@@ -23,8 +23,8 @@ struct scenario {
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
 	u32 privates, reopens, resizes, punches, pools, kills, limits, pressure, fills, foreigners,
 		signals;
-	u32 tick; /* most ms by which the clock advances at once */
-	u32 race_point; /* tasks stay long at this one; RACE_POINTS: none */
+	u32 tick; /* most milliseconds of one step of the clock */
+	u32 race_point; /* the race point at which tasks stay long; RACE_POINTS: none */
 	enum hugemap_page page;
 	bool holes, solid, stalls, stable, extents, unwritten;
 };
@@ -43,10 +43,11 @@ struct model_word {
 	struct model_value now[CANDIDATES], old[OLD];
 	u32 n, nold; /* @nold counts all values that were ever put into @old */
 	u32 orders, changes, resets;
-	u32 busy; /* transfers in flight */
-	u64 forgot; /* last step at which a value was dropped for lack of space */
-	u32 durable; /* a power cut leaves this order or a later one */
-	bool any; /* more candidates than @now holds: any value is accepted */
+	u32 busy; /* writes in flight to the word */
+	/* A call that began at this step or earlier may return a value that @old has lost. */
+	u64 forgot;
+	u32 durable; /* order of a value: a power cut leaves this value or a later one */
+	bool any; /* @now was too small for all candidates, so the model accepts any value */
 	bool was_zero;
 };
 
@@ -56,20 +57,20 @@ struct sim_file {
 	struct hugemap_inode *hi;
 	struct dentry dentry;
 	struct file *fd[2];
-	u64 spot; /* a page that a device or a pipe has referenced */
+	u64 spot; /* the page that a device or a pipe has referenced last */
 	struct model_word word[MAX_FILE_WORDS];
 	loff_t min, max; /* bounds of its size, which differ during an extending write */
 	loff_t durable_size;
 	u32 resizes; /* odd while a resize runs */
-	loff_t resize_min; /* the smaller of the two sizes of that resize */
-	bool loose; /* a killed extending writer may have left a cached block beyond EOF */
+	loff_t resize_min; /* the smaller of the old and the new size of that resize */
+	bool loose; /* an extending writer was killed and may have left a cached block beyond EOF */
 };
 
 /* A write of words into a file. */
 struct transfer {
 	struct sim_file *file;
 	struct kiocb *iocb;
-	size_t known_at; /* offset in its source at which it begins */
+	size_t known_at; /* offset in its source of the word for @pos */
 	bool begun;
 	loff_t pos, old_size;
 	size_t bytes;
@@ -83,7 +84,7 @@ struct world {
 	struct scenario s;
 	bool running, stopping;
 	bool parking; /* programs must pause */
-	u32 acting; /* programs that are not paused yet */
+	u32 acting; /* programs that are in the middle of an action */
 	u32 programs_left;
 	struct disk_file disk[MAX_FILES]; /* the only part that survives a power cut */
 	struct super_block sb, lower_sb;
@@ -122,7 +123,7 @@ void task_kill(struct task_struct *task);
 void tasks_forget(void);
 void works_forget(void);
 
-/* model.c: its functions make no steps */
+/* model.c: its functions do not switch tasks */
 struct sim_file *model_file_of(const struct vm_area_struct *vma);
 void model_load(struct sim_file *file, u64 word, u64 value, u64 since);
 void model_store(struct sim_file *file, u64 word, u64 value);
