@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The guard: a process that restores everything when the benchmark ends, for whatever reason. It
+ * The guard is a process that restores everything when the benchmark ends, for whatever reason. It
  * removes files and memory groups, and restores settings of the machine. A list in shared memory
- * says what to restore.
+ * records the work to do.
  */
 #ifndef BENCH_GUARD_H
 #define BENCH_GUARD_H

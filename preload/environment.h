@@ -15,8 +15,8 @@ size_t environment_room(char *const *environment);
 /* A copy of @environment in @room, in which LD_PRELOAD does not name this library. */
 char **environment_without(char *const *environment, void *room);
 /*
- * Removes this library from LD_PRELOAD in place. Another thread that reads the environment
- * meanwhile may miss a variable.
+ * Remove this library from LD_PRELOAD in place. A thread that reads the environment at the same
+ * time may miss a variable.
  */
 void environment_cut(char **environment);
 

@@ -45,7 +45,7 @@ def keys(value):
 
 
 def is_sentence(text):
-    """Whether a complaint says what is wrong, in one line."""
+    """Return whether @text is one line: "hugemap", a command, a colon and a sentence."""
     return bool(re.fullmatch(r"hugemap[ a-z]*: .*\S \S+ \S.*\n", text))
 
 

@@ -196,7 +196,7 @@ static void test_a_strip_tells_of_each_block(void **state)
 	assert_string_equal(text, "#=-'.dD=");
 	assert_int_equal(top_strip_text(text, sizeof(text), &strip, 8, true), 8);
 	assert_string_equal(text, "█▓▒░·dD▓");
-	/* No more than there is room for, and no part of a sign. */
+	/* The text fits into the room, and ends with a whole sign. */
 	assert_int_equal(top_strip_text(text, 8, &strip, 8, true), 2);
 	assert_string_equal(text, "█▓");
 	strip.count = 0;
@@ -279,7 +279,7 @@ static void test_fit_counts_columns_not_bytes(void **state)
 	/* Bytes that are no text, or move the cursor, are not sent to a terminal. */
 	assert_int_equal(lines_fit(text, sizeof(text), "\xff\x1b[J\n", 9, false), 5);
 	assert_string_equal(text, "??[J?");
-	/* No more is written than there is room for. */
+	/* lines_fit() writes no more than the room holds. */
 	assert_int_equal(lines_fit(text, 4, "abcdef", 6, true), 3);
 	assert_string_equal(text, "abc");
 	setlocale(LC_CTYPE, "C");

@@ -55,7 +55,7 @@ struct map *pick_map(struct worker *w, bool writable, uint64_t *len)
 	return NULL;
 }
 
-/* Pick a part that starts on a page, for calls like madvise(2). */
+/* Pick a range of a mapping that starts on a page, for calls like madvise(2). */
 struct map *pick_pages(struct worker *w, bool writable, uint64_t *off, uint64_t *len)
 {
 	uint64_t there, at;

@@ -479,7 +479,10 @@ static void test_fault_around_row(void **state)
 	assert_int_equal(last, top);
 	/* Each page counts as used once only. */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
-	/* Nothing at the marker or at an uncached page. Of a huge unit, the requested part. */
+	/*
+	 * hm_fault_around() returns no unit at the marker or at an uncached page, and the requested
+	 * part of a huge unit.
+	 */
 	first = 0;
 	last = ~0ull;
 	assert_false(hm_fault_around(env.file, P(2) + 6, &first, &last, &unit));
