@@ -14,7 +14,7 @@
 
 #define PATH_BYTES 1024
 
-/* Names of the same files in both versions of control groups. */
+/* The names of the same files in the two versions of control groups. */
 struct version {
 	const char *kind;
 	const char *limit;
@@ -38,12 +38,12 @@ static const struct version v2 = {
 
 struct limits {
 	const struct version *version; /* NULL = no group can be made */
-	char above[PATH_BYTES]; /* where groups are made */
+	char above[PATH_BYTES]; /* the group below which the benchmark makes its groups */
 	char group[PATH_BYTES + 48]; /* the current group; "" = none */
 	unsigned int serial;
 	char why[160];
 	const char *setting; /* path of read_ahead_kb; "" = none */
-	char found[16]; /* its value; "" = unknown */
+	char found[16]; /* value of @setting at the start; "" = unknown */
 	bool changeable;
 };
 
@@ -67,7 +67,10 @@ static bool limits_make_group(struct limits *limits, uint64_t bytes)
 	guard_group(limits->group);
 	if (mkdir(limits->group, 0755) == 0 &&
 	    limits_write(limits, limits->version->limit, value)) {
-		/* Swapped memory would not count. This fails without swap, which does no harm. */
+		/*
+		 * Without a limit of swap, swapped memory would not count. This fails on a machine
+		 * without swap, which does no harm.
+		 */
 		limits_write(limits, limits->version->swap_limit,
 			     limits->version == &v2 ? "0" : value);
 		return true;
@@ -134,7 +137,10 @@ static bool limits_try_version(struct limits *limits, const struct version *vers
 		return false;
 	limits->version = version;
 	limits_find_own(controller, mount, limits->above);
-	/* Make the group below this process's own if possible, else further up. */
+	/*
+	 * Make the group below the group of this process if possible, otherwise below one of its
+	 * ancestors.
+	 */
 	for (;;) {
 		if (limits_make_group(limits, 1ull << 30)) {
 			limits_end(limits);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * One memory limit for all: each run gets a memory control group of its own, so
- * that the page cache that Linux uses for it counts, too. And the read-ahead
- * setting of the device, which is put back after each run that changed it.
+ * The memory limit and the read-ahead setting of a run. Each run gets a memory control group of its
+ * own, so that the page cache that Linux uses for it counts, too. A run may change read_ahead_kb of
+ * the device; limits_restore_read_ahead() sets it to the old value.
  */
 #ifndef BENCH_LIMITS_H
 #define BENCH_LIMITS_H
@@ -14,24 +14,24 @@ struct limits;
 struct volume;
 
 /*
- * Before guard_start(): if no hierarchy of control groups is mounted, as in a small
- * virtual machine, mount one that only this process sees.
+ * If no hierarchy of control groups is mounted, as in a small virtual machine, mount one that only
+ * this process sees. Call this before guard_start().
  */
 void limits_prepare(void);
-/* Find out what is possible here; NULL = no memory. */
+/* Find out which limits this machine allows; NULL = out of memory. */
 struct limits *limits_create(const struct volume *volume);
 void limits_destroy(struct limits *limits);
 
-/* "cgroup v1", "cgroup v2" or "none", and then why. */
+/* Return "cgroup v1", "cgroup v2" or "none"; limits_why() returns the reason of "none". */
 const char *limits_kind(const struct limits *limits);
 const char *limits_why(const struct limits *limits);
 bool limits_work(const struct limits *limits);
 
-/* A group for one run; does nothing where no group can be made. */
+/* Make a group for one run; do nothing if no group can be made. */
 bool limits_begin(struct limits *limits, uint64_t bytes);
-/* In the child: enter it. */
+/* In the child: enter the group. */
 bool limits_join(const struct limits *limits);
-/* The most memory that was used in it; 0 = unknown. */
+/* The most memory that the processes of the group used; 0 = unknown. */
 uint64_t limits_peak(const struct limits *limits);
 void limits_end(struct limits *limits);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Which configs a scenario has: which engines and settings are compared. */
+/* The configurations of a scenario: the engines and settings that the benchmark compares. */
 #include "bench.h"
 #include "limit.h"
 

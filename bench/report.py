@@ -202,7 +202,7 @@ def svg_of(plt, figure):
     # Text is black unless its colour is set.
     text = text.replace("<svg ", '<svg fill="currentColor" role="img" ', 1)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    # HTML needs no names of XML languages.
+    # SVG inside HTML needs no XML name spaces.
     return re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
 
 
@@ -376,7 +376,7 @@ def ratio(value):
 
 
 def verdicts(data):
-    """How it compares with the best that a person could have set."""
+    """Compare the steered page cache with the best advice of Linux."""
     sums = data["verdicts"]
     if not sums["each"] and not sums["cost"]:
         return ""

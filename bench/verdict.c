@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* As good as the best advice, or as the default: so much is noise. */
+/* A row with this ratio to another one is as good: the difference is noise. */
 #define AS_GOOD 0.97
-/* A stream into a new file: write-behind is more than any advice gives. */
+/* For a stream into a new file, because write-behind gains more than any advice of Linux. */
 #define NEW_FILE 1.4
 /* Random pieces of 1 MB: the share of their speed with a short read-ahead, which root can set. */
 #define PIECES_READ_AHEAD 0.8
@@ -18,7 +18,7 @@ static bool verdict_has_pieces(const struct scenario *scenario)
 	return !strcmp(scenario->name, "rand-1m");
 }
 
-/* As it is printed: 0.97 is not less than 0.97. */
+/* Round as printf() does: a ratio that is printed as 0.97 reaches 0.97. */
 static bool verdict_reaches(double ratio, double wanted)
 {
 	return ratio + 0.005 >= wanted;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* HugeMap without a hint, beside the best that a person could have set. */
+/*
+ * The verdict compares the steered page cache, which gets no hint, with Linux's mmap and its best
+ * advice.
+ */
 #ifndef BENCH_VERDICT_H
 #define BENCH_VERDICT_H
 
@@ -11,13 +14,13 @@ struct row;
 
 /**
  * struct verdict - on one scenario with one number of threads
- * @row: the steered page cache
- * @best: the best advice
- * @wanted: so many times as good as that it should be
- * @wanted_read_ahead: the same, of the row with read_ahead_kb at 128; 0 = not required
- * @read_ahead: the ratio to that row; 0 = not measured
- * @met: it is as good as it should be, and not worse than Linux's default
- * @better: better than the best advice
+ * @row: the results of the steered page cache
+ * @best: the best row of Linux's mmap
+ * @wanted: the least ratio of @row to @best that HugeMap should reach
+ * @wanted_read_ahead: the least ratio of @row to mmap with read_ahead_kb 128; 0 = none is required
+ * @read_ahead: the measured ratio to mmap with read_ahead_kb 128; 0 = not measured
+ * @met: @row reaches all wanted ratios, and is not worse than mmap without advice
+ * @better: @row is better than @best
  */
 struct verdict {
 	const struct row *row, *best;
@@ -26,13 +29,13 @@ struct verdict {
 	bool met, better;
 };
 
-/* False: there is nothing to compare. */
+/* Return false if the group has no row to compare. */
 bool verdict_find(const struct bench *bench, const struct group *group, struct verdict *verdict);
 
 /* The verdicts on all scenarios together. */
 struct verdicts {
 	unsigned int n, met, better;
-	bool all_met; /* each of them, and half of them better than the best advice */
+	bool all_met; /* all verdicts are met, and at least half of them are @better */
 };
 
 struct verdicts verdicts_sum_up(const struct bench *bench);
