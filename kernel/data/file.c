@@ -32,7 +32,8 @@ void hugemap_data_init(struct hugemap_inode *hi)
 }
 
 /* Open the lower file with the mounter's credentials. */
-static struct file *file_open_lower(struct hugemap_inode *hi, const struct file *upper, int flags)
+static struct file *file_open_for_data(struct hugemap_inode *hi, const struct file *upper,
+				       int flags)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 
@@ -68,7 +69,7 @@ static bool file_destroy(struct hugemap_inode *hi, bool evicted)
 	return true;
 }
 
-static void file_close_lower(struct hugemap_inode *hi)
+static void file_close_for_data(struct hugemap_inode *hi)
 {
 	if (hi->data->writer)
 		fput(hi->data->writer);
@@ -94,7 +95,7 @@ static bool file_trim(struct hugemap_inode *hi)
 		/* If the caller has the only reference, no thread works on the file. */
 		unused = mapping_empty(inode->i_mapping) && file_destroy(hi, false);
 		if (unused)
-			file_close_lower(hi);
+			file_close_for_data(hi);
 	}
 	filemap_invalidate_unlock(inode->i_mapping);
 	mutex_unlock(&hi->data->hfile_lock);
@@ -166,13 +167,13 @@ static int file_open_both(struct hugemap_inode *hi, const struct file *file)
 	struct file *lower;
 
 	if (!hi->data->reader) {
-		lower = file_open_lower(hi, file, O_RDONLY);
+		lower = file_open_for_data(hi, file, O_RDONLY);
 		if (IS_ERR(lower))
 			return PTR_ERR(lower);
 		hi->data->reader = lower;
 	}
 	if (!hi->data->writer && (file->f_mode & FMODE_WRITE)) {
-		lower = file_open_lower(hi, file, O_RDWR);
+		lower = file_open_for_data(hi, file, O_RDWR);
 		if (IS_ERR(lower))
 			return PTR_ERR(lower);
 		hi->data->stable = hugemap_wants_stable(lower);
@@ -234,5 +235,5 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 	hugemap_invalidate(hi, 0, U64_MAX, true);
 	file_destroy(hi, true);
 close:
-	file_close_lower(hi);
+	file_close_for_data(hi);
 }
