@@ -109,23 +109,20 @@ static void reopen(struct sim_file *file)
 		goto out;
 	mm_unmap_file(inode->i_mapping);
 	world_close(file);
-	atomic_dec(&inode->i_count);
+	iput(inode);
 	for (pause = sim_lower(300); pause; pause--)
 		sim_yield();
 	/* Wait until the background threads have dropped their references. */
 	while (evict && inode->i_count.value)
 		sim_yield();
-	inode->freeing = evict;
 	if (!evict) {
-		atomic_inc(&inode->i_count);
 		world_open(file, true);
 		goto out;
 	}
-	hugemap_data_evict(inode, discard);
-	sim_check(mapping_empty(inode->i_mapping), "an evicted inode still has folios");
-	synchronize_rcu();
-	sim_free(file->hi->data);
-	sim_free(file->hi);
+	if (discard)
+		inode->i_nlink = file->disk->inode.i_nlink = 0;
+	inode_evict(inode);
+	file->disk->inode.i_nlink = 1;
 	if (!discard && !w.failures)
 		model_unmounted(file);
 	if (discard || sim_chance(50))

@@ -6,6 +6,7 @@
 
 void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t size)
 {
+	memset(inode, 0, sizeof(*inode));
 	inode->i_sb = sb;
 	inode->i_mapping = &inode->i_data;
 	inode->i_data.host = inode;
@@ -16,6 +17,78 @@ void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t siz
 	inode->i_ino = ino;
 	inode->i_nlink = 1;
 	inode->i_size = size;
+}
+
+static struct inode *inodes[MAX_FILES]; /* those that are hashed */
+
+struct inode *iget5_locked(struct super_block *sb, unsigned long hash,
+			   int (*test)(struct inode *inode, void *data),
+			   int (*set)(struct inode *inode, void *data), void *data)
+{
+	struct inode *inode;
+	u32 i;
+
+	for (i = 0; i < MAX_FILES; i++) {
+		if (!inodes[i] || !test(inodes[i], data))
+			continue;
+		sim_check(!inodes[i]->is_new && !inodes[i]->freeing,
+			  "a lookup found an inode that is not ready");
+		return igrab(inodes[i]);
+	}
+	inode = sb->s_op->alloc_inode(sb);
+	if (!inode)
+		return NULL;
+	inode_init(inode, sb, hash, 0);
+	set(inode, data);
+	inode->is_new = inode->hashed = true;
+	for (i = 0; inodes[i]; i++)
+		;
+	inodes[i] = inode;
+	return inode;
+}
+
+static void unhash(struct inode *inode)
+{
+	u32 i;
+
+	for (i = 0; i < MAX_FILES; i++)
+		if (inodes[i] == inode)
+			inodes[i] = NULL;
+	inode->hashed = false;
+}
+
+void unlock_new_inode(struct inode *inode)
+{
+	sim_check(inode->is_new, "an inode becomes visible twice");
+	WRITE_ONCE(inode->is_new, false);
+}
+
+void iget_failed(struct inode *inode)
+{
+	/* As in make_bad_inode(): it is a regular file now, whatever it was. */
+	unhash(inode);
+	inode->i_mode = S_IFREG;
+	unlock_new_inode(inode);
+	iput(inode);
+}
+
+void clear_inode(struct inode *inode)
+{
+	sim_check(mapping_empty(inode->i_mapping), "an evicted inode still has folios");
+}
+
+void inode_evict(struct inode *inode)
+{
+	inode->freeing = true;
+	inode->i_sb->s_op->evict_inode(inode);
+	unhash(inode);
+	synchronize_rcu();
+	inode->i_sb->s_op->free_inode(inode);
+}
+
+void inodes_forget(void)
+{
+	memset(inodes, 0, sizeof(inodes));
 }
 
 /* Fails sometimes, as if another task or the caller held the lock. */
@@ -35,7 +108,12 @@ struct inode *igrab(struct inode *inode)
 
 void iput(struct inode *inode)
 {
-	sim_check(atomic_add_return(-1, &inode->i_count) >= 0, "iput() without a reference");
+	int count = atomic_add_return(-1, &inode->i_count);
+
+	sim_check(count >= 0, "iput() without a reference");
+	/* A hashed inode stays in memory without references: disturb.c evicts it. */
+	if (!count && inode->i_sb->s_op && !inode->hashed)
+		inode_evict(inode);
 }
 
 struct file *get_file(struct file *file)

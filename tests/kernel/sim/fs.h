@@ -58,7 +58,17 @@ void *xas_store(struct xa_state *xas, void *entry);
  */
 void foreign_folio(struct inode *inode, u64 index);
 
+struct inode;
+struct super_block;
+
+struct super_operations {
+	struct inode *(*alloc_inode)(struct super_block *sb);
+	void (*free_inode)(struct inode *inode);
+	void (*evict_inode)(struct inode *inode);
+};
+
 struct super_block {
+	const struct super_operations *s_op; /* not of the lower file system */
 	unsigned long s_magic;
 	loff_t s_maxbytes;
 	void *s_fs_info;
@@ -92,8 +102,11 @@ struct inode {
 	struct address_space i_data;
 	struct rw_semaphore i_rwsem;
 	atomic_t i_count;
+	bool is_new; /* I_NEW */
+	bool hashed;
 	bool freeing; /* I_FREEING: igrab() fails */
 	u64 i_ino;
+	u32 i_generation;
 	unsigned int i_nlink;
 	umode_t i_mode;
 	u32 i_flags;
@@ -250,6 +263,18 @@ bool inode_trylock(struct inode *inode);
 struct inode *igrab(struct inode *inode);
 void iput(struct inode *inode);
 void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t size);
+#define inode_init_once(inode) ((void)(inode)) /* inode_init() does it */
+#define alloc_inode_sb(sb, cache, gfp) ((void)(sb), kmem_cache_alloc(cache, gfp))
+/* Only one task looks up inodes. */
+struct inode *iget5_locked(struct super_block *sb, unsigned long hash,
+			   int (*test)(struct inode *inode, void *data),
+			   int (*set)(struct inode *inode, void *data), void *data);
+#define hugemap_inode_is_new(inode) ((inode)->is_new)
+void unlock_new_inode(struct inode *inode);
+void iget_failed(struct inode *inode);
+void inode_evict(struct inode *inode); /* the last reference has been put */
+#define truncate_inode_pages_final(mapping) ((void)(mapping))
+void clear_inode(struct inode *inode);
 
 #define filemap_invalidate_lock(m) down_write(&(m)->invalidate_lock)
 #define filemap_invalidate_unlock(m) up_write(&(m)->invalidate_lock)

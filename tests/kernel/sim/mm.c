@@ -3,6 +3,7 @@
 #include "world.h"
 
 struct mm_struct *mms[MAX_MMS];
+static struct mm_struct spaces[MAX_MMS];
 
 void mm_forget(void)
 {
@@ -579,7 +580,8 @@ struct mm_struct *mm_new(void)
 	for (i = 0; i < MAX_MMS; i++) {
 		if (mms[i])
 			continue;
-		mms[i] = sim_alloc(sizeof(*mms[i]), GFP_KERNEL);
+		memset(&spaces[i], 0, sizeof(spaces[i]));
+		mms[i] = &spaces[i];
 		return mms[i];
 	}
 	sim_fail(__FILE__, __LINE__, "too many processes");

@@ -355,6 +355,16 @@ void sim_free_all(void)
 		sim_free(blocks.next + 1);
 }
 
+u32 sim_allocated(void)
+{
+	const struct block *block;
+	u32 n = 0;
+
+	for (block = blocks.next; block != &blocks; block = block->next)
+		n++;
+	return n;
+}
+
 struct kmem_cache *kmem_cache_create(const char *name, size_t bytes, u32 align, u32 flags,
 				     void (*ctor)(void *))
 {

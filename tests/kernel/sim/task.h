@@ -47,6 +47,7 @@ typedef unsigned short umode_t;
 	})
 #define BUILD_BUG_ON(cond) _Static_assert(!(cond), #cond)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define offsetofend(type, member) (offsetof(type, member) + sizeof(((type *)0)->member))
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
 #define min(a, b)                                  \
@@ -480,6 +481,7 @@ void worker_main(void *arg); /* coroutine */
 void *sim_alloc(size_t bytes, gfp_t gfp); /* zeroed; NULL: out of memory */
 void sim_free(const void *mem);
 void sim_free_all(void);
+u32 sim_allocated(void); /* number of allocations that were not freed */
 
 #define kzalloc(n, gfp) sim_alloc(n, gfp)
 #define kvzalloc(n, gfp) sim_alloc(n, gfp)
@@ -502,6 +504,9 @@ typedef struct mempool {
 
 struct kmem_cache *kmem_cache_create(const char *name, size_t bytes, u32 align, u32 flags,
 				     void (*ctor)(void *));
+#define KMEM_CACHE(type, flags) \
+	kmem_cache_create(#type, sizeof(struct type), __alignof__(struct type), flags, NULL)
+#define rcu_barrier() synchronize_rcu()
 void kmem_cache_destroy(struct kmem_cache *cache);
 #define kmem_cache_zalloc(cache, gfp) sim_alloc((cache)->bytes, gfp)
 #define kmem_cache_alloc(cache, gfp) sim_alloc((cache)->bytes, gfp)

@@ -79,9 +79,24 @@ long hugemap_cached(struct file *file, void *arg)
 
 void hugemap_copy_attr(struct inode *inode)
 {
-	(void)inode;
+	const struct inode *lower = hugemap_inode(inode)->lower;
+
 	sim_step();
+	inode->i_mode = lower->i_mode;
+	inode->i_nlink = lower->i_nlink;
 }
+
+/* world_open() sets the operations of open files, and no other ones are called. */
+static void set_operations(struct inode *inode)
+{
+	(void)inode;
+}
+
+static const struct super_operations super_operations = {
+	.alloc_inode = hugemap_alloc_inode,
+	.free_inode = hugemap_free_inode,
+	.evict_inode = hugemap_evict_inode,
+};
 
 void hugemap_copy_flags(struct inode *inode)
 {
@@ -119,22 +134,28 @@ static void *alloc_surely(size_t bytes)
 	return mem;
 }
 
-/* @again: the inode is still in memory. */
+static struct inode *find_inode(struct sim_file *file)
+{
+	struct inode *inode;
+
+	for (;;) {
+		inode = hugemap_inode_get(&w.sb, &file->disk->inode);
+		if (!IS_ERR(inode))
+			return inode;
+		sim_check(PTR_ERR(inode) == -ENOMEM && w.s.alloc_error_percent,
+			  "a lookup failed with %ld", PTR_ERR(inode));
+	}
+}
+
+/* @again: the inode is still in memory, without a reference. */
 void world_open(struct sim_file *file, bool again)
 {
 	struct inode *inode;
 	u32 i;
 
-	if (!again) {
-		file->hi = alloc_surely(sizeof(*file->hi));
-		inode_init(&file->hi->vfs_inode, &w.sb, file->index, file->disk->size);
-		file->hi->vfs_inode.i_mode = S_IFREG;
-		file->hi->lower = &file->disk->inode;
-		file->hi->data = alloc_surely(sizeof(*file->hi->data));
-		file->hi->data->hi = file->hi;
-		hugemap_data_init(file->hi);
-	}
-	inode = &file->hi->vfs_inode;
+	inode = find_inode(file);
+	sim_check(!again || inode == &file->hi->vfs_inode, "an inode in memory was not found");
+	file->hi = hugemap_inode(inode);
 
 	file->dentry = (struct dentry){ .d_fsdata = file->disk, .d_sb = &w.sb };
 	for (i = 0; i < ARRAY_SIZE(file->fd); i++) {
@@ -175,9 +196,9 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 		disk->hole[i] &= (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
 		disk->room[i] = true;
 	}
-	memset(&disk->inode, 0, sizeof(disk->inode));
 	memset(&disk->lock, 0, sizeof(disk->lock));
-	inode_init(&disk->inode, &w.lower_sb, 100 + index, disk->size);
+	inode_init(&disk->inode, &w.lower_sb, index, disk->size);
+	disk->inode.i_mode = S_IFREG;
 	disk->inode.i_op = w.s.extents ? &lower_extents : &lower_no_extents;
 	model_restart(file);
 	world_open(file, false);
@@ -197,10 +218,12 @@ static void mount(void)
 	struct hugemap_mount *mount = sim_alloc(sizeof(*mount), 0);
 
 	w.sb.s_fs_info = mount;
+	w.sb.s_op = &super_operations;
 	w.sb.s_maxbytes = MAX_FILE_PAGES * PAGE_SIZE;
 	strcpy(w.sb.s_id, "sim");
 	w.mount = mount;
 	mount->sb = &w.sb;
+	mount->set_operations = set_operations;
 	mount->opts = (struct hugemap_options){
 		.pool = w.s.pool_frames * PMD_SIZE,
 		.pool_min_percent = 1 + sim_lower(100),
@@ -216,6 +239,7 @@ static void mount(void)
 		.promote_interval = HZ,
 	};
 	mount->opts.promote_batch = 1 + mount->opts.util_threshold % 3;
+	sim_check(!hugemap_inode_setup(), "hugemap_inode_setup() failed");
 	sim_check(!hugemap_data_setup(), "hugemap_data_setup() failed");
 	sim_check(!hugemap_data_start(mount, NULL), "hugemap_data_start() failed");
 	world_hurries();
@@ -231,6 +255,7 @@ void world_new(bool fresh)
 	works_forget();
 	folios_forget();
 	mm_forget();
+	inodes_forget();
 	lower_forget();
 	choose_scenario(&w.s);
 	if (fresh) {
@@ -294,11 +319,18 @@ void world_unmount(void *arg)
 	books_check(w.mount->cache, beyond);
 	for (i = 0; i < w.s.nfiles; i++) {
 		world_close(&w.file[i]);
-		hugemap_data_evict(&w.file[i].hi->vfs_inode, false);
+		iput(&w.file[i].hi->vfs_inode);
+		inode_evict(&w.file[i].hi->vfs_inode);
+		sim_check(atomic_read(&w.disk[i].inode.i_count) == 1,
+			  "a lower inode is in use after the unmount");
 	}
 	world_count();
 	hugemap_data_stop(w.mount);
 	sim_check(!folios_in_use(), "%u folios are in use after the unmount", folios_in_use());
+	hugemap_inode_teardown();
+	hugemap_data_teardown();
+	sim_free(w.mount);
+	sim_check(!sim_allocated(), "%u allocations were not freed", sim_allocated());
 	if (!w.failures)
 		for (i = 0; i < w.s.nfiles; i++)
 			model_unmounted(&w.file[i]);

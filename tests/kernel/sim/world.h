@@ -118,6 +118,9 @@ enum {
 
 extern struct world w;
 
+/* fs.c */
+void inodes_forget(void);
+
 /* task.c */
 void task_kill(struct task_struct *task);
 void tasks_forget(void);
