@@ -33,7 +33,7 @@ static void steer_open(struct run *run)
 /* The longest mapping is that of the file. No other mapping should be steered. */
 static void steer_count(struct run *run)
 {
-	const struct steer_page *page = steer_page();
+	const struct steer_page *page = steer_own_page();
 	struct steered *steered = &run->result->steered;
 	uint64_t most = 0;
 	unsigned int i, act;

@@ -71,5 +71,5 @@ bool lib_steers(void)
 
 const struct steer_page *lib_steer_page(void)
 {
-	return hugemap_run_page ? hugemap_run_page() : steer_page();
+	return hugemap_run_page ? hugemap_run_page() : steer_own_page();
 }

@@ -46,7 +46,7 @@ static void report_line(const char *line, void *arg)
 /* A process without a steered mapping prints nothing, such as most children of a shell. */
 __attribute__((destructor)) static void report_summary(void)
 {
-	const struct steer_page *page = report_fd >= 0 ? steer_page() : NULL;
+	const struct steer_page *page = report_fd >= 0 ? steer_own_page() : NULL;
 	long pid = call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	char line[128];
 

@@ -16,7 +16,7 @@ PRELOAD_EXPORT const struct steer_page *hugemap_run_page(void);
 
 const struct steer_page *hugemap_run_page(void)
 {
-	return steer_page();
+	return steer_own_page();
 }
 
 /*

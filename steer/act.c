@@ -16,118 +16,16 @@
 #include "call.h"
 #include "device.h"
 #include "look.h"
-#include "say.h"
+#include "record.h"
 #include "uapi.h"
 
 #include <string.h>
 
-bool act_verbose, act_ending;
-struct steer_page *act_page;
+bool act_ending;
 u64 act_ns, act_cpu_ns;
 static u32 act_advising;
 /* The kernel has no huge pages: it refuses both kinds of advice for them. */
 static bool act_no_huge;
-
-/* --- reports --- */
-
-void act_missed(void)
-{
-	if (act_page)
-		act_page->missed++;
-}
-
-static struct steer_map *act_free_entry(void)
-{
-	struct steer_map *found = NULL, *at;
-
-	for (at = act_page->maps; at < act_page->maps + STEER_PAGE_MAPS; at++) {
-		if (!at->id)
-			return at;
-		/* Entries of mappings that ended are kept while there is room. */
-		if (at->ended && (!found || at->id < found->id))
-			found = at;
-	}
-	return found;
-}
-
-void act_begin(struct map *map)
-{
-	static u64 last_id;
-	struct steer_map *told = act_page ? act_free_entry() : NULL;
-
-	map->told = told;
-	if (!told) {
-		act_missed();
-		return;
-	}
-	memset(told, 0, sizeof(*told));
-	told->start = map->start;
-	told->bytes = map->bytes;
-	told->offset = map->offset;
-	told->writable = map->writable;
-	told->private = !map->shared;
-	__atomic_store_n(&told->id, ++last_id, __ATOMIC_RELEASE);
-}
-
-void act_end(struct map *map)
-{
-	if (map->told)
-		map->told->ended = 1;
-	map->told = NULL;
-}
-
-static void act_count(struct map *map, enum steer_act act, u64 bytes)
-{
-	if (!map->told)
-		return;
-	map->told->count[act]++;
-	map->told->amount[act] += bytes;
-}
-
-/*
- * A descriptor of the program may be closed at any time, so the copy of its standard error
- * exists only while a line is written.
- */
-static void act_write_error(const struct say *say)
-{
-	long pid = call(SYS_getpid, 0, 0, 0, 0, 0, 0);
-	long process = call(SYS_pidfd_open, pid, 0, 0, 0, 0, 0), fd;
-
-	if (process < 0)
-		return;
-	fd = call(SYS_pidfd_getfd, process, 2, 0, 0, 0, 0);
-	if (fd >= 0) {
-		call(SYS_write, fd, (long)say->text, (long)say->length, 0, 0, 0);
-		call(SYS_close, fd, 0, 0, 0, 0, 0);
-	}
-	call(SYS_close, process, 0, 0, 0, 0, 0);
-}
-
-/* A line for the user, and the words that `hugemap stat` shows. */
-static void act_tell(struct map *map, const char *what)
-{
-	struct say say;
-
-	if (!map->told)
-		return;
-	if (map->told->pattern != STEER_HINTED)
-		map->told->pattern = map->advisor.pattern;
-	say_into(&say, map->told->why, sizeof(map->told->why));
-	say_text(&say, what);
-	say_text(&say, ": ");
-	say_text(&say, hm_advisor_why(&map->advisor));
-	if (act_verbose) {
-		char line[400];
-
-		say_into(&say, line, sizeof(line));
-		say_text(&say, "hugemap: ");
-		say_text(&say, map->told->path[0] ? map->told->path : "a mapping");
-		say_text(&say, ": ");
-		say_text(&say, map->told->why);
-		say_text(&say, "\n");
-		act_write_error(&say);
-	}
-}
 
 /* --- the file --- */
 
@@ -179,7 +77,6 @@ bool act_is_advising(void)
 
 void act_forget(void)
 {
-	act_page = NULL;
 	act_advising = 0;
 }
 
@@ -209,11 +106,11 @@ static bool act_sync_piece(struct map *map, struct piece *p)
 	p->given ^= change & HM_MODE_HUGE;
 	act_no_huge |= change & HM_MODE_HUGE && result == -EINVAL;
 	if (mode & HM_MODE_HUGE)
-		act_count(map, STEER_ACT_HUGE, bytes);
+		record_count(map->told, STEER_ACT_HUGE, bytes);
 	if (mode & HM_MODE_RANDOM)
-		act_count(map, STEER_ACT_RANDOM, bytes);
+		record_count(map->told, STEER_ACT_RANDOM, bytes);
 	if (mode == HM_MODE_NORMAL)
-		act_count(map, STEER_ACT_NORMAL, bytes);
+		record_count(map->told, STEER_ACT_NORMAL, bytes);
 	return true;
 }
 
@@ -269,7 +166,7 @@ static void act_mode(struct map *map, const struct hm_advice *advice)
 
 	map_set_mode(map, advice->start, advice->end, advice->mode);
 	if (all && !map_is_hinted(map))
-		act_tell(map, what[advice->mode]);
+		record_why(map->told, what[advice->mode], hm_advisor_why(&map->advisor));
 }
 
 /* --- reads --- */
@@ -290,7 +187,7 @@ static void act_ahead(struct map *map, const struct hm_advice *advice)
 		u64 end = page + pages < advice->end ? page + pages : advice->end;
 
 		act_advise(map, page, end, MADV_WILLNEED);
-		act_count(map, STEER_ACT_AHEAD, (end - page) * PAGE_BYTES);
+		record_count(map->told, STEER_ACT_AHEAD, (end - page) * PAGE_BYTES);
 	}
 }
 
@@ -300,7 +197,7 @@ static void act_fill(struct map *map, const struct hm_advice *advice)
 	if (!act_may_read() || act_advise(map, advice->start, advice->end, MADV_POPULATE_READ) < 0)
 		return;
 	look_mark(map->seen, advice->start, advice->end);
-	act_count(map, STEER_ACT_POPULATE, (advice->end - advice->start) * PAGE_BYTES);
+	record_count(map->told, STEER_ACT_POPULATE, (advice->end - advice->start) * PAGE_BYTES);
 }
 
 void act_advices(struct map *map)
@@ -322,8 +219,7 @@ void act_advices(struct map *map)
 		else if (advice->kind == HM_ADVICE_FILL)
 			act_fill(map, advice);
 	}
-	if (map->told && map->told->pattern != STEER_HINTED)
-		map->told->pattern = map->advisor.pattern;
+	record_pattern(map->told, (enum steer_pattern)map->advisor.pattern);
 	act_ns += now_ns() - begin;
 	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Carry advice out, and report it. */
+/* Carry advice out. */
 #ifndef HM_STEER_ACT_H
 #define HM_STEER_ACT_H
 
 #include "map.h"
-
-/* A mapping is new (there may be no room to report it), or ends. */
-void act_begin(struct map *map);
-void act_end(struct map *map);
-void act_missed(void);
 
 /* Find out which file a mapping has. Returns false if it is not to be steered. */
 bool act_settle(struct map *map);
@@ -29,10 +24,6 @@ bool act_is_advising(void);
 /* In a child of fork(), which has no monitor. */
 void act_forget(void);
 
-/* A copy of standard error is taken for each line that is written. */
-extern bool act_verbose;
-/* The page that others read; NULL = none. Set before anything else is done. */
-extern struct steer_page *act_page;
 /* Time that was spent carrying advice out, and processor time of that. */
 extern u64 act_ns, act_cpu_ns;
 /* The monitor is to end: act_sync() wants no advice at all, and nothing is read ahead. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "map.h"
 
-#include "act.h"
 #include "area.h"
 #include "call.h"
+#include "record.h"
 #include "uapi.h"
 
 #include <string.h>
@@ -115,9 +115,26 @@ void map_child(void)
 
 /* --- entries --- */
 
+static void map_begin_record(struct map *map)
+{
+	map->told = record_begin(&(struct steer_map){
+		.start = map->start,
+		.bytes = map->bytes,
+		.offset = map->offset,
+		.writable = map->writable,
+		.private = !map->shared,
+	});
+}
+
+static void map_end_record(struct map *map)
+{
+	record_end(map->told);
+	map->told = NULL;
+}
+
 void map_drop(struct map *map)
 {
-	act_end(map);
+	map_end_record(map);
 	if (map->room)
 		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
 	map->start = 0;
@@ -147,7 +164,7 @@ static struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event 
 
 	if (!map) {
 		map_give_room_back(event);
-		act_missed();
+		record_missed();
 		return NULL;
 	}
 	*map = (struct map){
@@ -229,7 +246,7 @@ void map_leave(struct map *map)
 {
 	u32 i;
 
-	act_end(map);
+	map_end_record(map);
 	if (map->room)
 		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
 	map->room = 0;
@@ -306,7 +323,7 @@ static struct map *map_mapped(const struct event *event)
 	map->writable = event->prot & PROT_WRITE;
 	/* Stores to a private mapping never reach the file. */
 	map->advisor.facts.writable = map->writable && map->shared;
-	act_begin(map);
+	map_begin_record(map);
 	map_publish(map);
 	return map;
 }
@@ -375,7 +392,7 @@ static void map_moved(const struct event *event)
 		new->writable = map->writable;
 		new->huge_works = map->huge_works;
 		new->advisor.facts = map->advisor.facts;
-		act_begin(new);
+		map_begin_record(new);
 		map_take_pieces(new, map, event->start);
 		if (event->bytes < map->bytes)
 			map_leave(new);

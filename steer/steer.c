@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "steer.h"
 
-#include "act.h"
 #include "call.h"
 #include "events.h"
+#include "map.h"
+#include "record.h"
+#include "types.h"
 #include "watch.h"
 
 #include <pthread.h>
@@ -238,8 +240,8 @@ void steer_never(void)
 	watch_stop();
 }
 
-const struct steer_page *steer_page(void)
+const struct steer_page *steer_own_page(void)
 {
 	/* A child of a raw fork does not have the page. */
-	return steer_is_owner() ? __atomic_load_n(&act_page, __ATOMIC_ACQUIRE) : NULL;
+	return steer_is_owner() ? __atomic_load_n(&record_page, __ATOMIC_ACQUIRE) : NULL;
 }

@@ -87,11 +87,11 @@ void steer_alone_end(void);
 void steer_never(void);
 
 /**
- * steer_page() - the report of the steered mappings and of the advice given (see page.h)
+ * steer_own_page() - the report of the steered mappings and of the advice given (see page.h)
  *
  * Return: memory that the thread writes while others read it; NULL if this process never steered
  * anything.
  */
-const struct steer_page *steer_page(void);
+const struct steer_page *steer_own_page(void);
 
 #endif /* HUGEMAP_STEER_H */

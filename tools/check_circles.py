@@ -15,7 +15,7 @@ import re
 import sys
 
 ROOTS = ["bench", "cli", "kernel/cache", "kernel/data", "kernel/fs", "kernel/mm", "lib", "preload",
-         "python"]
+         "python", "steer"]
 # Directories of which only the files are checked, not the directories below them.
 SINGLE = ["kernel", "kernel/compat"]
 

@@ -116,7 +116,7 @@ bool has_flag(const void *at, const char *flag)
 
 const struct steer_map *told_of(const void *at)
 {
-	const struct steer_page *page = steer_page();
+	const struct steer_page *page = steer_own_page();
 	uint32_t i;
 
 	for (i = 0; page && i < STEER_PAGE_MAPS; i++)

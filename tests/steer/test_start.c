@@ -93,7 +93,7 @@ static void fuse_is_not_steered(void)
 		WAIT_FOR(threads_now() == 1);
 		CHECK(!at[i * MB]);
 	}
-	CHECK(steer_page() && !told_of((void *)at));
+	CHECK(steer_own_page() && !told_of((void *)at));
 	CHECK(fuse_count(FUSE_FLUSH) == flushes && fuse_count(FUSE_GETATTR) == stats);
 	CHECK(!fuse_count(FUSE_STATFS));
 	fuse_end();
@@ -270,7 +270,7 @@ static void large_base_pages_are_refused(void)
 
 	filter(code, COUNT(code));
 	map_file(fd, PROT_READ, MAP_SHARED);
-	CHECK(threads_now() == 1 && !steer_page());
+	CHECK(threads_now() == 1 && !steer_own_page());
 }
 
 /* --- devices --- */
@@ -355,7 +355,7 @@ static void raw_children(void)
 	for (i = 0; i < 2; i++) {
 		child = i ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : _Fork();
 		if (!child) {
-			CHECK(!steer_page() && threads_now() == 1);
+			CHECK(!steer_own_page() && threads_now() == 1);
 			steer_alone();
 			steer_alone_end();
 			unmap_file(at);

@@ -107,7 +107,7 @@ static void files_in_memory_are_left_alone(void)
 	at = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
 	steer_mapped(at, SIZE, PROT_READ, MAP_SHARED, 0);
 	WAIT_FOR(threads_now() == 1);
-	CHECK(steer_page() && !told_of(at));
+	CHECK(steer_own_page() && !told_of(at));
 }
 
 static void hints_win(void)

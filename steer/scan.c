@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Scans are paid from one credit of a hundredth of a processor (pace.h), whatever the number of
+ * mappings is.
+ */
+#include "scan.h"
+
+#include "act.h"
+#include "call.h"
+#include "memory.h"
+#include "pace.h"
+#include "record.h"
+#include "state.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+/* After so many touched bytes it is decided whether huge pages come. */
+#define SCAN_TRIED (64ull << 20)
+/* The size of memory is read that often. */
+#define SCAN_MEMORY_NS (5000 * MS)
+/* A change of phase is answered within that time. */
+#define SCAN_ANSWER_NS (200 * MS)
+/* mmap_lock is held for a scan of so much at most, and less if pages are many and single. */
+#define SCAN_SLICE_MOST (128ull << 20)
+#define SCAN_SLICE_LEAST (2ull << 20)
+#define SCAN_SLICE_NS (MS / 4)
+/* A run of more pages than that is none of single pages: a fault maps 16 that are cached. */
+#define SCAN_SINGLE 16u
+/* So many page faults without a confirmation suspend the advice for a mapping. */
+#define SCAN_UNCONFIRMED 64u
+/* A mapping loses huge folios if so much became dirty, and so many times its touched bytes. */
+#define SCAN_WRITTEN (16ull << 20)
+#define SCAN_WRITTEN_TIMES 4u
+
+static struct looker scan_looker;
+static struct hm_touch *scan_runs; /* LOOK_RUNS of them */
+static struct pace scan_pace;
+static u64 scan_memory, scan_memory_at;
+static u64 scan_slice_bytes; /* bytes that are scanned at once */
+static s64 scan_slice_credit; /* slices get half of the credit, the streams the rest */
+static u32 scan_round;
+static u32 scan_next; /* the entry in the table where scans go on */
+static u64 scan_faults, scan_written; /* of the process so far: page faults, dirty bytes */
+static u64 scan_cpu; /* processor time that was charged */
+static u64 scan_last; /* when scan_run() was called last */
+static u64 scan_faulted; /* when it found page faults last */
+
+/* Something waits that is more urgent than a scan. */
+static bool scan_is_interrupted(void)
+{
+	return events_waiting() || !state_is(RUNNING);
+}
+
+/* Charge all processor time but that of the advice itself. Returns the charged time. */
+static u64 scan_charge(void)
+{
+	u64 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns, used = cpu - scan_cpu;
+
+	scan_cpu = cpu;
+	pace_spend(&scan_pace, used);
+	return used;
+}
+
+static void scan_earn(u64 ns)
+{
+	pace_earn(&scan_pace, ns);
+	scan_slice_credit += (s64)(ns / PACE_SHARE / 2);
+	if (scan_slice_credit > PACE_CREDIT_NS / 2)
+		scan_slice_credit = PACE_CREDIT_NS / 2;
+}
+
+/* --- results of a scan --- */
+
+/* The whole mapping has a mode that harms if another phase has begun. */
+static bool scan_must_confirm(const struct map *map)
+{
+	return map->advisor.mode != HM_MODE_NORMAL && !map_is_hinted(map);
+}
+
+static void scan_suspend(struct map *map, bool suspended)
+{
+	if (map->suspended == suspended)
+		return;
+	map->suspended = suspended;
+	map->changed = true;
+}
+
+/* Do fresh accesses show that the mode of the mapping still fits? */
+static bool scan_confirms(const struct map *map, u32 n)
+{
+	const struct hm_advisor *a = &map->advisor;
+	const struct hm_touch *run;
+	const struct hm_track *t;
+
+	if (a->mode == HM_MODE_HUGE) {
+		for (t = a->track; t < a->track + HM_TRACKS; t++)
+			if (t->grown == a->look && t->way && t->next - t->start >= REGION_PAGES)
+				return true;
+		return false;
+	}
+	for (run = scan_runs; run < scan_runs + n; run++)
+		if (a->mode == HM_MODE_CHUNK || run->end - run->start <= SCAN_SINGLE)
+			return true;
+	return false;
+}
+
+/* @fresh: the same range was scanned a short time ago, so these accesses are new. */
+static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
+{
+	u64 touched = 0;
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		touched += (scan_runs[i].end - scan_runs[i].start) * PAGE_BYTES;
+	if (map->told)
+		map->told->touched += touched;
+	if (!map->nhints && map->advisor.mode & HM_MODE_HUGE)
+		map->tried += touched;
+	map->touched += touched;
+	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
+	hm_advisor_look(&map->advisor, scan_runs, n, now / MS);
+	if (map->advisor.count || (fresh && scan_confirms(map, n))) {
+		map->confirmed_at = now;
+		map->confirmed_faults = scan_faults;
+		scan_suspend(map, false);
+	}
+	if (map->advisor.count)
+		scan_pace.fruitless = 0;
+	if (map->advisor.count || map->changed)
+		act_advices(map);
+}
+
+/*
+ * A program that syncs small pieces makes a whole folio dirty with each piece. In huge folios it
+ * would write far more than it stores, so such a mapping gets none.
+ */
+static void scan_judge(struct map *map)
+{
+	u64 written = scan_written - map->judged_written;
+	bool huge = false;
+	u32 i;
+
+	if (!map->advisor.facts.writable || map->advisor.facts.small_writes)
+		return;
+	for (i = 0; i < map->npieces; i++)
+		huge |= map->piece[i].given & HM_MODE_HUGE;
+	if (huge && written >= SCAN_WRITTEN && written > SCAN_WRITTEN_TIMES * map->touched) {
+		map->advisor.facts.small_writes = true;
+		map_set_mode(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
+	} else if (!huge || map->touched >= SCAN_WRITTEN) {
+		map->judged_written = scan_written;
+		map->touched = 0;
+	}
+}
+
+/* --- scans --- */
+
+/* There is little ahead of a stream, so this is cheap. */
+static void scan_ahead(struct map *map, u64 now)
+{
+	struct hm_touch window[HM_TRACKS];
+	u32 count = look_windows(&map->advisor, window), n = 0, i;
+	u64 huge = 0;
+
+	for (i = 0; i < count; i++)
+		look(&scan_looker, map_address(map, window[i].start),
+		     map_address(map, window[i].end), map->base, map->seen, scan_runs, &n, &huge);
+	if (n)
+		scan_found(map, n, now, true);
+}
+
+/* Returns where the scan stopped. */
+static u64 scan_range(struct map *map, u64 at, u64 end, u64 now, bool fresh)
+{
+	u32 n;
+
+	while (at && at < end && !scan_is_interrupted()) {
+		n = 0;
+		at = look(&scan_looker, at, end, map->base, map->seen, scan_runs, &n, &map->huge);
+		if (n)
+			scan_found(map, n, now, fresh);
+	}
+	return at ? at : end;
+}
+
+/* A scan of all of a mapping is complete. */
+static void scan_end_pass(struct map *map)
+{
+	/* By now the kernel maps touched pages as huge pages, or it never will. */
+	if (map->tried >= SCAN_TRIED && !map->huge_works)
+		map->advisor.facts.small = !map->huge;
+	map->huge_works |= map->huge > 0;
+	if (map->told) {
+		map->told->huge = map->huge;
+		map->told->huge_works = map->huge_works ? 1 : map->advisor.facts.small ? 2 : 0;
+	}
+	map->at = map->start;
+	map->pass_ns = map->scan_ns;
+	map->scan_ns = map->huge = 0;
+	map->round = scan_round;
+}
+
+static u64 scan_slice_end(const struct map *map, u64 at)
+{
+	u64 end = (at + scan_slice_bytes) / REGION_BYTES * REGION_BYTES;
+
+	return end < map_end(map) ? end : map_end(map);
+}
+
+/*
+ * Scan the next slice of a mapping. If scans are @slow, a page may have been touched long before
+ * its slice is scanned. So each slice is scanned twice in succession, and the pages that the
+ * second scan finds are fresh.
+ */
+static void scan_slice(struct map *map, u64 now, bool slow)
+{
+	u64 at = map->at, huge, used;
+
+	if (slow && map->slice_at && map->slice < at) {
+		huge = map->huge;
+		scan_range(map, map->slice, at, now, now - map->slice_at < SCAN_ANSWER_NS);
+		map->huge = huge;
+		scan_slice_credit -= (s64)scan_charge();
+	}
+	map->slice = at;
+	map->slice_at = now;
+	map->at = scan_range(map, at, scan_slice_end(map, at), now, !slow);
+	used = scan_charge();
+	scan_slice_credit -= (s64)used;
+	map->scan_ns += used;
+	if (used > SCAN_SLICE_NS && scan_slice_bytes > SCAN_SLICE_LEAST)
+		scan_slice_bytes /= 2;
+	else if (used < SCAN_SLICE_NS / 4 && scan_slice_bytes < SCAN_SLICE_MOST)
+		scan_slice_bytes *= 2;
+	if (map->at >= map_end(map))
+		scan_end_pass(map);
+}
+
+/* Does a scan of all mappings take longer than a change of phase may go unanswered? */
+static bool scan_is_slow(void)
+{
+	struct map *map;
+	u64 sum = 0;
+
+	for_each_map(map)
+		sum += map->pass_ns > map->scan_ns ? map->pass_ns : map->scan_ns;
+	return sum * 2 * PACE_SHARE > SCAN_ANSWER_NS;
+}
+
+/* If the program has advised all of a mapping, the monitor gives no advice: no look is needed. */
+static bool scan_skips(const struct map *map)
+{
+	return map->orphan || map->moving || map_is_hinted(map);
+}
+
+/* Scan until the credit for slices is spent, or all of each mapping was scanned once. */
+static void scan_all(u64 now)
+{
+	bool slow = scan_is_slow();
+	u32 left = STEER_PAGE_MAPS;
+	struct map *map;
+
+	for_each_map(map) {
+		if (scan_skips(map))
+			continue;
+		scan_judge(map);
+		scan_ahead(map, now);
+		if (slow && scan_must_confirm(map) && now - map->confirmed_at > SCAN_ANSWER_NS &&
+		    scan_faults - map->confirmed_faults > SCAN_UNCONFIRMED)
+			scan_suspend(map, true);
+	}
+	scan_charge();
+	/* @left entries in succession had nothing to scan: the round is complete. */
+	while (left && scan_slice_credit > 0 && !scan_is_interrupted()) {
+		map = &steer_maps[scan_next++ % STEER_PAGE_MAPS];
+		if (!map->start || scan_skips(map) || map->round == scan_round) {
+			left--;
+			continue;
+		}
+		scan_slice(map, now, slow);
+		left = STEER_PAGE_MAPS;
+	}
+	if (!left)
+		scan_round++;
+}
+
+/* --- how often --- */
+
+static u64 scan_count_faults(void)
+{
+	struct rusage usage;
+
+	if (call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0) < 0)
+		return 0;
+	scan_written = (u64)usage.ru_oublock * 512;
+	if (record_page) {
+		record_page->minflt = (u64)usage.ru_minflt;
+		record_page->majflt = (u64)usage.ru_majflt;
+		record_page->read_bytes = (u64)usage.ru_inblock * 512;
+	}
+	return (u64)usage.ru_minflt + (u64)usage.ru_majflt;
+}
+
+static void scan_look(u64 now)
+{
+	u64 begin = scan_cpu;
+
+	if (now >= scan_memory_at) {
+		scan_memory = memory_for_cache();
+		scan_memory_at = now + SCAN_MEMORY_NS;
+	}
+	scan_pace.fruitless++;
+	scan_all(now);
+	scan_charge();
+	if (record_page) {
+		record_page->looks++;
+		record_page->look_ns += scan_cpu - begin;
+		record_page->act_ns = act_ns;
+	}
+}
+
+/* No access for so long that the next one may be of another kind. */
+static void scan_suspend_all(void)
+{
+	struct map *map;
+
+	for_each_map(map)
+		if (map->advised)
+			scan_suspend(map, true);
+	act_sync_all();
+}
+
+u64 scan_run(u64 now)
+{
+	u64 faults, quiet = now - scan_faulted;
+
+	scan_charge();
+	scan_earn(now - scan_last);
+	scan_last = now;
+	faults = scan_count_faults();
+	if (faults == scan_faults) {
+		if (quiet > PACE_ASLEEP_NS)
+			scan_suspend_all();
+		return pace_idle_ns(quiet);
+	}
+	if (scan_pace.credit_ns >= 0) {
+		if (quiet > PACE_PAUSE_NS)
+			scan_pace.fruitless = 0;
+		scan_faults = faults;
+		scan_faulted = now;
+		scan_look(now);
+	}
+	return pace_wait_ns(&scan_pace);
+}
+
+void scan_soon(void)
+{
+	scan_pace.fruitless = 0;
+}
+
+bool scan_begin(struct scan_buffers *buffers)
+{
+	long fd = call(SYS_openat, AT_FDCWD, (long)"/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0, 0,
+		       0);
+
+	if (fd < 0)
+		return false;
+	looker_open(&scan_looker, (int)fd, buffers->looks);
+	scan_runs = buffers->runs;
+	scan_memory_at = 0;
+	scan_slice_bytes = SCAN_SLICE_MOST;
+	scan_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	act_cpu_ns = 0;
+	scan_pace = PACE_BEGIN;
+	scan_slice_credit = PACE_CREDIT_NS / 2;
+	scan_last = scan_faulted = now_ns();
+	return true;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* The state of the monitor thread. */
+#ifndef HM_STEER_STATE_H
+#define HM_STEER_STATE_H
+
+#include <stdbool.h>
+
+enum state {
+	STOPPED,
+	STARTING, /* the thread is being made; the maker takes no signals */
+	RUNNING,
+	STOPPING,
+};
+
+bool state_is(enum state state);
+void state_set(enum state state);
+/* Returns false if the state is not @from. */
+bool state_change(enum state from, enum state to);
+
+#endif /* HM_STEER_STATE_H */
