@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Disturb the programs of programs.py for an hour: soak.py [--minutes N] [--seed N] [NAME ...]
+"""Disturb the programs of programs.py for an hour: soak.py [--minutes N] [--seed N] [--container] [NAME ...]
 
 Two programs at a time, which the seed selects, run under `hugemap run`. Sometimes another
 process stores the same bytes to a file that a program only reads. Some programs are killed,
@@ -8,9 +8,10 @@ terminated, or stopped and continued: all of their processes or one. While they 
 other processes read their files. An undisturbed program must end within a minute plus three
 times its time without HugeMap, with the same exit status, output and files. A minute after a
 program was killed or terminated, none of its processes may be left. The script prints a line for
-each run. The exit status is 1 if a program hung or its results differed.
+each run. The exit status is 1 if a program hung or its results differed. With --container,
+everything runs in a container that container.py makes.
 
-    make soak SOAK_MINUTES=60 SEED=n
+    make soak SOAK_MINUTES=60 SEED=n CONTAINER=1
 """
 import argparse
 import collections
@@ -31,6 +32,7 @@ import traceback
 from program import Different, MemoryGroup, Skip, digest, full_command, prepared, run_once, sync
 from programs import PROGRAMS, ROOT, default_python
 
+CONTAINER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "container.py")
 SLOTS = 2
 MINUTE = 60
 TAG = "HUGEMAP_SOAK"
@@ -327,8 +329,12 @@ def main():
     parser.add_argument("--python", default=default_python())
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--container", action="store_true")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
+    if args.container:
+        arguments = [argument for argument in sys.argv if argument != "--container"]
+        os.execv(sys.executable, [sys.executable, CONTAINER, sys.executable, *arguments])
     if args.seed is None:
         args.seed = random.SystemRandom().randrange(1 << 32)
     if not shutil.which(args.hugemap):
