@@ -45,9 +45,11 @@ programs: build ## compare real programs with and without hugemap run (long)
 	@python3 tests/preload/programs.py
 
 SOAK_MINUTES ?= 60
-soak: build ## run real programs two at a time, with kills and stops: SOAK_MINUTES=60 SEED=n
+CONTAINER ?=
+soak: build ## run real programs with kills and stops: SOAK_MINUTES=60 SEED=n CONTAINER=1
 	@tools/install-deps.sh programs
-	@python3 tests/preload/soak.py --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED))
+	@python3 tests/preload/soak.py --minutes $(SOAK_MINUTES) $(if $(SEED),--seed $(SEED)) \
+		$(if $(CONTAINER),--container)
 
 SEED ?=
 check: test-deps ## check format and prose, lint, fast tests (under a minute)
