@@ -36,8 +36,8 @@ void sample_add_json(json_t *object, const struct mount_sample *sample)
 	} rates[] = {
 		{ "faults_per_s", MOUNT_FAULTS },
 		{ "evictions_per_s", MOUNT_EVICTIONS },
-		{ "read_bytes_per_s", MOUNT_READ },
-		{ "written_bytes_per_s", MOUNT_WRITTEN },
+		{ "read_bytes_per_s", MOUNT_READ_BYTES },
+		{ "written_bytes_per_s", MOUNT_WRITTEN_BYTES },
 	};
 	static const struct {
 		const char *name;
@@ -45,7 +45,7 @@ void sample_add_json(json_t *object, const struct mount_sample *sample)
 	} shares[] = {
 		{ "hits_percent", MOUNT_HITS, MOUNT_FAULTS },
 		{ "prefetch_used_percent", MOUNT_AHEAD_USED, MOUNT_AHEAD },
-		{ "huge_percent", MOUNT_HUGE, MOUNT_RESIDENT },
+		{ "huge_percent", MOUNT_HUGE_BYTES, MOUNT_RESIDENT_BYTES },
 	};
 	const struct mount_numbers *now = &sample->now;
 	size_t i;

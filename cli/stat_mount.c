@@ -36,8 +36,9 @@ static void stat_print_cache(const struct mount_sample *sample)
 
 	printf("  memory      pool %s, free %s, resident %s, dirty %s\n",
 	       cli_bytes(a, (double)sample->now.pool_bytes),
-	       cli_bytes(b, (double)count[MOUNT_FREE]), cli_bytes(c, (double)count[MOUNT_RESIDENT]),
-	       cli_bytes(d, (double)count[MOUNT_DIRTY]));
+	       cli_bytes(b, (double)count[MOUNT_FREE_BYTES]),
+	       cli_bytes(c, (double)count[MOUNT_RESIDENT_BYTES]),
+	       cli_bytes(d, (double)count[MOUNT_DIRTY_BYTES]));
 	printf("  mapped      %s in %" PRIu64 " mapping%s; %" PRIu64 " huge pages, %" PRIu64
 	       " base pages\n",
 	       cli_bytes(a, (double)sample->now.mapped_bytes), sample->now.mappings,
@@ -47,7 +48,7 @@ static void stat_print_cache(const struct mount_sample *sample)
 	       " zeroed, %" PRIu64 " first stores\n",
 	       count[MOUNT_FAULTS], sample_rate(sample, MOUNT_FAULTS),
 	       sample_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]), count[MOUNT_FILLS],
-	       count[MOUNT_ZERO_FILLS], count[MOUNT_WRITE_FAULTS]);
+	       count[MOUNT_ZERO_FILLS], count[MOUNT_DIRTIED]);
 	printf("  prefetch    %" PRIu64 " ahead, %.1f %% used, %" PRIu64 " evicted unused\n",
 	       count[MOUNT_AHEAD], sample_percent(count[MOUNT_AHEAD_USED], count[MOUNT_AHEAD]),
 	       count[MOUNT_AHEAD_WASTED]);
@@ -55,10 +56,10 @@ static void stat_print_cache(const struct mount_sample *sample)
 	       count[MOUNT_EVICTIONS], sample_rate(sample, MOUNT_EVICTIONS),
 	       count[MOUNT_REACTIVATED]);
 	printf("  I/O         read %s (%s/s), written %s (%s/s), %" PRIu64 " in flight\n",
-	       cli_bytes(a, (double)count[MOUNT_READ]),
-	       cli_bytes(b, sample_rate(sample, MOUNT_READ)),
-	       cli_bytes(c, (double)count[MOUNT_WRITTEN]),
-	       cli_bytes(d, sample_rate(sample, MOUNT_WRITTEN)), count[MOUNT_IO_IN_FLIGHT]);
+	       cli_bytes(a, (double)count[MOUNT_READ_BYTES]),
+	       cli_bytes(b, sample_rate(sample, MOUNT_READ_BYTES)),
+	       cli_bytes(c, (double)count[MOUNT_WRITTEN_BYTES]),
+	       cli_bytes(d, sample_rate(sample, MOUNT_WRITTEN_BYTES)), count[MOUNT_IO_IN_FLIGHT]);
 	printf("  errors      %" PRIu64 " reading, %" PRIu64 " writing\n", count[MOUNT_READ_ERRORS],
 	       count[MOUNT_WRITE_ERRORS]);
 	printf("  latency          count       p50       p90       p99     p99.9       max\n");
@@ -74,12 +75,12 @@ static void stat_print_work(const struct mount_sample *sample)
 
 	printf("  huge        %s of what is resident, %.0f %%; %" PRIu64
 	       " blocks promoted, %" PRIu64 " not promoted\n",
-	       cli_bytes(a, (double)count[MOUNT_HUGE]),
-	       sample_percent(count[MOUNT_HUGE], count[MOUNT_RESIDENT]), count[MOUNT_PROMOTED],
-	       count[MOUNT_NOT_PROMOTED]);
+	       cli_bytes(a, (double)count[MOUNT_HUGE_BYTES]),
+	       sample_percent(count[MOUNT_HUGE_BYTES], count[MOUNT_RESIDENT_BYTES]),
+	       count[MOUNT_PROMOTED], count[MOUNT_NOT_PROMOTED]);
 	printf("  calls       read(2) copied %s, write(2) %s; %" PRIu64 " syncs\n",
-	       cli_bytes(a, (double)count[MOUNT_COPIED_OUT]),
-	       cli_bytes(b, (double)count[MOUNT_COPIED_IN]), count[MOUNT_SYNCS]);
+	       cli_bytes(a, (double)count[MOUNT_COPIED_OUT_BYTES]),
+	       cli_bytes(b, (double)count[MOUNT_COPIED_IN_BYTES]), count[MOUNT_SYNCS]);
 	printf("  pages       %" PRIu64 " times 2 MB mapped at once, %" PRIu64
 	       " times 4 KB; %" PRIu64 " made writable in place\n",
 	       count[MOUNT_HUGE_MAPPED], count[MOUNT_BASE_MAPPED], count[MOUNT_UPGRADES]);
@@ -203,8 +204,8 @@ static void stat_list_mount(const struct mount *mount, void *arg)
 	snprintf(id, sizeof(id), "%u:%u", major(mount->dev), minor(mount->dev));
 	printf("%-28s %10s %10s %10s\n", mount->dir[0] ? mount->dir : id,
 	       cli_bytes(text[0], (double)numbers.pool_bytes),
-	       cli_bytes(text[1], (double)numbers.count[MOUNT_RESIDENT]),
-	       cli_bytes(text[2], (double)numbers.count[MOUNT_DIRTY]));
+	       cli_bytes(text[1], (double)numbers.count[MOUNT_RESIDENT_BYTES]),
+	       cli_bytes(text[2], (double)numbers.count[MOUNT_DIRTY_BYTES]));
 }
 
 unsigned int stat_mount_list(void)

@@ -39,7 +39,7 @@ static void top_add_process(const struct process *process, void *arg)
 	row->pid = process->pid;
 	now->count[MOUNT_FAULTS] = page->minflt + page->majflt;
 	now->count[MOUNT_HITS] = page->minflt;
-	now->count[MOUNT_READ] = page->read_bytes;
+	now->count[MOUNT_READ_BYTES] = page->read_bytes;
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
 		const struct steer_map *map = &page->maps[i];
 
@@ -159,9 +159,10 @@ static json_t *top_process_json(const struct top_row *row)
 			 "mappings", (json_int_t)now->mappings, "mapped_bytes",
 			 (json_int_t)now->mapped_bytes, "huge_pages", (json_int_t)now->huge_pages,
 			 "faults", (json_int_t)count[MOUNT_FAULTS], "hits",
-			 (json_int_t)count[MOUNT_HITS], "read_bytes", (json_int_t)count[MOUNT_READ],
-			 "faults_per_s", sample_rate(&row->sample, MOUNT_FAULTS),
-			 "read_bytes_per_s", sample_rate(&row->sample, MOUNT_READ), "hits_percent",
+			 (json_int_t)count[MOUNT_HITS], "read_bytes",
+			 (json_int_t)count[MOUNT_READ_BYTES], "faults_per_s",
+			 sample_rate(&row->sample, MOUNT_FAULTS), "read_bytes_per_s",
+			 sample_rate(&row->sample, MOUNT_READ_BYTES), "hits_percent",
 			 sample_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]));
 }
 

@@ -49,12 +49,12 @@ static void top_put_latency(char text[CLI_TEXT], const struct mount_sample *samp
 
 static void top_put_read(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	cli_bytes(text, sample_rate(sample, MOUNT_READ));
+	cli_bytes(text, sample_rate(sample, MOUNT_READ_BYTES));
 }
 
 static void top_put_write(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	cli_bytes(text, sample_rate(sample, MOUNT_WRITTEN));
+	cli_bytes(text, sample_rate(sample, MOUNT_WRITTEN_BYTES));
 }
 
 static void top_put_faults(char text[CLI_TEXT], const struct mount_sample *sample)
@@ -83,7 +83,7 @@ static void top_put_hits(char text[CLI_TEXT], const struct mount_sample *sample)
 
 static void top_put_dirty(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	cli_bytes(text, (double)sample->now.count[MOUNT_DIRTY]);
+	cli_bytes(text, (double)sample->now.count[MOUNT_DIRTY_BYTES]);
 }
 
 static void top_put_io(char text[CLI_TEXT], const struct mount_sample *sample)
@@ -123,7 +123,7 @@ static void top_put_pool(char text[CLI_TEXT], const struct mount_sample *sample)
 
 static void top_put_resident(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	cli_bytes(text, (double)sample->now.count[MOUNT_RESIDENT]);
+	cli_bytes(text, (double)sample->now.count[MOUNT_RESIDENT_BYTES]);
 }
 
 /**
@@ -202,15 +202,15 @@ static double top_sort_value(const struct mount_sample *sample, enum top_sort so
 {
 	switch (sort) {
 	case TOP_BY_READ:
-		return sample_rate(sample, MOUNT_READ);
+		return sample_rate(sample, MOUNT_READ_BYTES);
 	case TOP_BY_WRITE:
-		return sample_rate(sample, MOUNT_WRITTEN);
+		return sample_rate(sample, MOUNT_WRITTEN_BYTES);
 	case TOP_BY_FAULTS:
 		return sample_rate(sample, MOUNT_FAULTS);
 	case TOP_BY_HITS:
 		return top_hit_share(sample);
 	case TOP_BY_DIRTY:
-		return (double)sample->now.count[MOUNT_DIRTY];
+		return (double)sample->now.count[MOUNT_DIRTY_BYTES];
 	case TOP_BY_EVICTIONS:
 		return sample_rate(sample, MOUNT_EVICTIONS);
 	case TOP_BY_LATENCY:
@@ -244,10 +244,10 @@ static void top_add_head(const struct top_model *model, const struct top_setting
 		const struct mount_sample *numbers = &model->rows[i].sample;
 
 		mounts += !model->rows[i].pid;
-		read += sample_rate(numbers, MOUNT_READ);
-		written += sample_rate(numbers, MOUNT_WRITTEN);
+		read += sample_rate(numbers, MOUNT_READ_BYTES);
+		written += sample_rate(numbers, MOUNT_WRITTEN_BYTES);
 		faults += sample_rate(numbers, MOUNT_FAULTS);
-		dirty += (double)numbers->now.count[MOUNT_DIRTY];
+		dirty += (double)numbers->now.count[MOUNT_DIRTY_BYTES];
 	}
 	lines_add(lines, LINE_TITLE, "hugemap top: %zu mount%s, %zu process%s; every %g s, by %s",
 		  mounts, mounts == 1 ? "" : "s", model->count - mounts,

@@ -189,7 +189,7 @@ static int umount_write_back(const struct mount_point *point)
 		cli_sleep(POLL_SECONDS);
 		if (mount && !mount_open(point->dir, mount) && !mount_read(mount, &numbers))
 			cli_progress("hugemap umount: %s are still to be written",
-				     cli_bytes(text, (double)numbers.count[MOUNT_DIRTY]));
+				     cli_bytes(text, (double)numbers.count[MOUNT_DIRTY_BYTES]));
 	}
 	free(mount);
 	cli_progress_clear();

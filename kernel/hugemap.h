@@ -131,8 +131,8 @@ enum hugemap_counter {
 	HUGEMAP_C_WRITTEN_BYTES, /* to the lower file system */
 	HUGEMAP_C_READ_IOS,
 	HUGEMAP_C_WRITE_IOS,
-	HUGEMAP_C_COPIED_IN, /* bytes of write(2) */
-	HUGEMAP_C_COPIED_OUT, /* bytes of read(2) */
+	HUGEMAP_C_COPIED_IN_BYTES, /* bytes of write(2) */
+	HUGEMAP_C_COPIED_OUT_BYTES, /* bytes of read(2) */
 	HUGEMAP_C_PINNED, /* victims that stayed because they were pinned */
 	HUGEMAP_C_SYNCS,
 	HUGEMAP_C_PARTIAL_WRITEBACKS, /* writes of only the changed pages of a huge unit */

@@ -15,7 +15,7 @@ enum hm_counter {
 	HM_C_DIRTIED, /* clean units that became dirty */
 	HM_C_DEACTIVATED, /* units that became inactive */
 	HM_C_REACTIVATED, /* units accessed while inactive */
-	HM_C_EVICTED,
+	HM_C_EVICTIONS,
 	HM_C_GHOSTS, /* units read again soon after their eviction */
 	HM_C_WRITTEN, /* base pages written back */
 	HM_C_WRITE_ERRORS, /* runs whose write failed */

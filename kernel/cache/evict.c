@@ -669,7 +669,7 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 		hm_count(cache, HM_C_AHEAD_WASTED, 1);
 	switch (result) {
 	case HM_EVICTED:
-		hm_count(cache, HM_C_EVICTED, 1);
+		hm_count(cache, HM_C_EVICTIONS, 1);
 		hm_ghost_add(&pos);
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_DISCARD:

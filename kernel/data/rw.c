@@ -153,7 +153,7 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 		cond_resched();
 	}
 	kfree(bounce);
-	hugemap_count(mount, HUGEMAP_C_COPIED_OUT, done);
+	hugemap_count(mount, HUGEMAP_C_COPIED_OUT_BYTES, done);
 	file_accessed(iocb->ki_filp);
 	/* A page that has left because the file shrank is beyond the end of the file. */
 	if (err == -ENODATA)
@@ -543,7 +543,7 @@ static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct
 	}
 	kvfree(bounce);
 	kfree(units);
-	hugemap_count(hugemap_of(hi), HUGEMAP_C_COPIED_IN, done);
+	hugemap_count(hugemap_of(hi), HUGEMAP_C_COPIED_IN_BYTES, done);
 	return done ?: err;
 }
 

@@ -23,8 +23,8 @@ static struct top_row mount_row(const char *name, uint64_t read, uint64_t dirty)
 	strcpy(row.name, name);
 	row.sample.seconds = 2;
 	now->pool_bytes = 4096 * MB;
-	now->count[MOUNT_READ] = read;
-	now->count[MOUNT_DIRTY] = dirty;
+	now->count[MOUNT_READ_BYTES] = read;
+	now->count[MOUNT_DIRTY_BYTES] = dirty;
 	now->count[MOUNT_FAULTS] = 1000;
 	now->count[MOUNT_HITS] = 900;
 	row.sample.before.count[MOUNT_FAULTS] = 800;

@@ -349,7 +349,7 @@ static void test_sparse_store_is_no_touch(void **state)
 	u32 i;
 
 	start(&env, 3);
-	for (i = 0; i < 8 && !hm_cache_count(env.cache, HM_C_EVICTED); i++) {
+	for (i = 0; i < 8 && !hm_cache_count(env.cache, HM_C_EVICTIONS); i++) {
 		touch(env.file, P(3), HM_ACCESS(.npages = 1));
 		store(&env, P(3), 1);
 		write_block(&env, 3);

@@ -67,7 +67,7 @@ static void test_inactive_first(void **state)
 	assert_true(victims[0].evict);
 	assert_int_equal(evicted, 1);
 	assert_int_equal(state_of(env.file, 0), HM_ABSENT);
-	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTED), 1);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTIONS), 1);
 	assert_int_equal(reclaim(env.cache, HM_HUGE, 1, victims, &evicted), 0);
 	env_end(&env);
 }
@@ -234,7 +234,7 @@ static void test_results(void **state)
 	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
 	assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
 	assert_int_equal(hm_cache_dirty_pages(env.cache), BLOCK);
-	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTED), 0);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_EVICTIONS), 0);
 	audit(&env);
 	assert_int_equal(evict(env.cache, HM_HUGE, 2), 1);
 	assert_int_equal(write_all(env.file), 1);

@@ -687,7 +687,7 @@ static void test_stress(void **state)
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_FAULTS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_FILLS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_ZERO_FILLS),
-		      (unsigned long long)hm_cache_count(env.cache, HM_C_EVICTED),
+		      (unsigned long long)hm_cache_count(env.cache, HM_C_EVICTIONS),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_REACTIVATED),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_WRITTEN),
 		      (unsigned long long)hm_cache_count(env.cache, HM_C_SPLITS),

@@ -65,7 +65,7 @@ check 0 "  file: 8.0 MB in 2 MB pages, 0 B in 4 KB, of 8.0 MB; 0 B not written" 
 check 0 "^  \[####\]$" hugemap top --count 1 --interval 0.1 "$mnt/file"
 check 1 "is no file of a mount of HugeMap" hugemap top --count 1 "$lower/file"
 check 1 "No such file" hugemap top --count 1 "$mnt/nothing"
-check 0 '"copied_out": 8388608' hugemap stat --json "$mnt"
+check 0 '"copied_out_bytes": 8388608' hugemap stat --json "$mnt"
 check 0 "^$mnt .* 16 MB" hugemap stat
 check 0 "/mnt .*16 MB" hugemap top --count 1 --interval 0.1
 # The exit status of doctor concerns steering only.

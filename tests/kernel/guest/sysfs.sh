@@ -12,11 +12,11 @@ set -u
 fixed="node page pool_bytes"
 writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_interval_ms
 	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
-numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in copied_out dirty_bytes
+numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in_bytes copied_out_bytes dirty_bytes
 	evictions faults fills free_bytes ghosts memory_bytes hits huge_bytes huge_mapped io_in_flight partial_writebacks pinned
 	promoted read_bytes read_errors read_ios not_promoted not_promoted_busy not_promoted_cold not_promoted_failed
 	not_promoted_needs_alloc not_promoted_no_frame not_promoted_pinned not_promoted_dirty reactivated resident_bytes syncs unmaps
-	upgrades write_errors write_faults write_ios written_bytes zero_fills"
+	upgrades write_errors dirtied write_ios written_bytes zero_fills"
 latencies="fault_ns read_ns write_ns"
 
 status=0
@@ -138,18 +138,18 @@ file=$MNT/${DEV##*/}
 	truncate -s 8M "$file"
 }
 bytes=$((8 * 1048576))
-copied=$(number copied_in)
+copied=$(number copied_in_bytes)
 written=$(number written_bytes)
 syncs=$(number syncs)
-out=$(number copied_out)
+out=$(number copied_out_bytes)
 dd if=/dev/zero of="$file" bs=1M count=8 conv=notrunc,fsync 2>/dev/null ||
 	fail "dd for writing"
-grew copied_in "$copied" $bytes
+grew copied_in_bytes "$copied" $bytes
 grew written_bytes "$written" $bytes
 grew syncs "$syncs" 1
 [ "$(number dirty_bytes)" = 0 ] || fail "dirty after a sync: $(number dirty_bytes)"
 dd if="$file" of=/dev/null bs=1M count=8 2>/dev/null || fail "dd for reading"
-grew copied_out "$out" $bytes
+grew copied_out_bytes "$out" $bytes
 [ $(($(number free_bytes) + $(number resident_bytes))) = "$(number memory_bytes)" ] ||
 	fail "free_bytes + resident_bytes is not memory_bytes"
 [ "$(number resident_bytes)" -ge $bytes ] || fail "resident: $(number resident_bytes)"
