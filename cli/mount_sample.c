@@ -64,7 +64,7 @@ void sample_add_json(json_t *object, const struct mount_sample *sample)
 		json_object_set_new(object, shares[i].name,
 				    json_real(sample_percent(now->count[shares[i].part],
 							     now->count[shares[i].whole])));
-	json_object_set_new(object, "fault_ns", sample_latency_json(&now->fault_ns));
-	json_object_set_new(object, "read_ns", sample_latency_json(&now->read_ns));
-	json_object_set_new(object, "write_ns", sample_latency_json(&now->write_ns));
+	for (i = 0; i < MOUNT_HISTOGRAMS; i++)
+		json_object_set_new(object, mount_histogram_names[i],
+				    sample_latency_json(&now->latency[i]));
 }

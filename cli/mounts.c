@@ -16,48 +16,15 @@
 #include <unistd.h>
 
 const char *const mount_count_names[MOUNT_COUNTS] = {
-	[MOUNT_FREE_BYTES] = "free_bytes",
-	[MOUNT_RESIDENT_BYTES] = "resident_bytes",
-	[MOUNT_DIRTY_BYTES] = "dirty_bytes",
-	[MOUNT_FAULTS] = "faults",
-	[MOUNT_HITS] = "hits",
-	[MOUNT_FILLS] = "fills",
-	[MOUNT_ZERO_FILLS] = "zero_fills",
-	[MOUNT_DIRTIED] = "dirtied",
-	[MOUNT_AHEAD] = "ahead",
-	[MOUNT_AHEAD_USED] = "ahead_used",
-	[MOUNT_AHEAD_WASTED] = "ahead_wasted",
-	[MOUNT_EVICTIONS] = "evictions",
-	[MOUNT_REACTIVATED] = "reactivated",
-	[MOUNT_READ_BYTES] = "read_bytes",
-	[MOUNT_WRITTEN_BYTES] = "written_bytes",
-	[MOUNT_READ_ERRORS] = "read_errors",
-	[MOUNT_WRITE_ERRORS] = "write_errors",
-	[MOUNT_IO_IN_FLIGHT] = "io_in_flight",
-	[MOUNT_GHOSTS] = "ghosts",
-	[MOUNT_READ_IOS] = "read_ios",
-	[MOUNT_WRITE_IOS] = "write_ios",
-	[MOUNT_HUGE_MAPPED] = "huge_mapped",
-	[MOUNT_BASE_MAPPED] = "base_mapped",
-	[MOUNT_UPGRADES] = "upgrades",
-	[MOUNT_CLEANED] = "cleaned",
-	[MOUNT_UNMAPS] = "unmaps",
-	[MOUNT_COPIED_IN_BYTES] = "copied_in_bytes",
-	[MOUNT_COPIED_OUT_BYTES] = "copied_out_bytes",
-	[MOUNT_PINNED] = "pinned",
-	[MOUNT_SYNCS] = "syncs",
-	[MOUNT_MEMORY_BYTES] = "memory_bytes",
-	[MOUNT_HUGE_BYTES] = "huge_bytes",
-	[MOUNT_PROMOTED] = "promoted",
-	[MOUNT_PARTIAL_WRITEBACKS] = "partial_writebacks",
-	[MOUNT_NOT_PROMOTED] = "not_promoted",
-	[MOUNT_NOT_PROMOTED_COLD] = "not_promoted_cold",
-	[MOUNT_NOT_PROMOTED_DIRTY] = "not_promoted_dirty",
-	[MOUNT_NOT_PROMOTED_NEEDS_ALLOC] = "not_promoted_needs_alloc",
-	[MOUNT_NOT_PROMOTED_BUSY] = "not_promoted_busy",
-	[MOUNT_NOT_PROMOTED_NO_FRAME] = "not_promoted_no_frame",
-	[MOUNT_NOT_PROMOTED_PINNED] = "not_promoted_pinned",
-	[MOUNT_NOT_PROMOTED_FAILED] = "not_promoted_failed",
+#define HUGEMAP_GAUGE(id, name, help) (#name),
+#define HUGEMAP_CORE(id, name, help) (#name),
+#define HUGEMAP_MODULE(id, name, help) (#name),
+#include "hugemap_counters.def"
+};
+
+const char *const mount_histogram_names[MOUNT_HISTOGRAMS] = {
+#define HUGEMAP_LATENCY(id, name, help) (#name),
+#include "hugemap_counters.def"
 };
 
 const char *const mount_setting_names[MOUNT_SETTINGS] = {
@@ -151,9 +118,12 @@ static bool mounts_read_all(dev_t dev, struct mount_numbers *numbers)
 		if (!mounts_read_number(dev, file, &numbers->count[i]))
 			return false;
 	}
-	return mounts_read_latency(dev, "stats/fault_ns", &numbers->fault_ns) &&
-	       mounts_read_latency(dev, "stats/read_ns", &numbers->read_ns) &&
-	       mounts_read_latency(dev, "stats/write_ns", &numbers->write_ns);
+	for (i = 0; i < MOUNT_HISTOGRAMS; i++) {
+		snprintf(file, sizeof(file), "stats/%s", mount_histogram_names[i]);
+		if (!mounts_read_latency(dev, file, &numbers->latency[i]))
+			return false;
+	}
+	return true;
 }
 
 int mount_read(const struct mount *mount, struct mount_numbers *numbers)

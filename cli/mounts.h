@@ -9,54 +9,28 @@
 
 #define MOUNTS_SYSFS "/sys/fs/hugemap"
 
-/* The numbers of a mount. mount_count_names[] has the names of their files in sysfs. */
+/*
+ * The counters and current values of a mount. include/hugemap_counters.def describes each;
+ * mount_count_names[] has the names of their files in sysfs.
+ */
 enum mount_count {
-	MOUNT_FREE_BYTES,
-	MOUNT_RESIDENT_BYTES,
-	MOUNT_DIRTY_BYTES,
-	MOUNT_FAULTS,
-	MOUNT_HITS,
-	MOUNT_FILLS,
-	MOUNT_ZERO_FILLS,
-	MOUNT_DIRTIED,
-	MOUNT_AHEAD,
-	MOUNT_AHEAD_USED,
-	MOUNT_AHEAD_WASTED,
-	MOUNT_EVICTIONS,
-	MOUNT_REACTIVATED,
-	MOUNT_READ_BYTES,
-	MOUNT_WRITTEN_BYTES,
-	MOUNT_READ_ERRORS,
-	MOUNT_WRITE_ERRORS,
-	MOUNT_IO_IN_FLIGHT,
-	MOUNT_GHOSTS,
-	MOUNT_READ_IOS,
-	MOUNT_WRITE_IOS,
-	MOUNT_HUGE_MAPPED,
-	MOUNT_BASE_MAPPED,
-	MOUNT_UPGRADES,
-	MOUNT_CLEANED,
-	MOUNT_UNMAPS,
-	MOUNT_COPIED_IN_BYTES,
-	MOUNT_COPIED_OUT_BYTES,
-	MOUNT_PINNED,
-	MOUNT_SYNCS,
-	MOUNT_MEMORY_BYTES,
-	MOUNT_HUGE_BYTES,
-	MOUNT_PROMOTED,
-	MOUNT_PARTIAL_WRITEBACKS,
-	MOUNT_NOT_PROMOTED,
-	MOUNT_NOT_PROMOTED_COLD,
-	MOUNT_NOT_PROMOTED_DIRTY,
-	MOUNT_NOT_PROMOTED_NEEDS_ALLOC,
-	MOUNT_NOT_PROMOTED_BUSY,
-	MOUNT_NOT_PROMOTED_NO_FRAME,
-	MOUNT_NOT_PROMOTED_PINNED,
-	MOUNT_NOT_PROMOTED_FAILED,
+#define HUGEMAP_GAUGE(id, name, help) MOUNT_##id,
+#define HUGEMAP_CORE(id, name, help) MOUNT_##id,
+#define HUGEMAP_MODULE(id, name, help) MOUNT_##id,
+#include "hugemap_counters.def"
 	MOUNT_COUNTS,
 };
 
 extern const char *const mount_count_names[MOUNT_COUNTS];
+
+/* The latencies of a mount, with their names, from the same list. */
+enum mount_histogram {
+#define HUGEMAP_LATENCY(id, name, help) MOUNT_##id,
+#include "hugemap_counters.def"
+	MOUNT_HISTOGRAMS,
+};
+
+extern const char *const mount_histogram_names[MOUNT_HISTOGRAMS];
 
 /* A distribution of latencies, in nanoseconds. */
 struct mount_latency {
@@ -68,9 +42,7 @@ struct mount_latency {
  * struct mount_numbers - a mount's statistics
  * @pool_bytes: size of its pool
  * @count: see enum mount_count
- * @fault_ns: from the arrival of a fault to its end
- * @read_ns: reads from the device
- * @write_ns: writes to the device
+ * @latency: see enum mount_histogram
  * @mappings: mappings of its files; this and the next three are filled in by users_add_up()
  * @mapped_bytes: length of these mappings
  * @huge_pages: 2 MB pages in page tables
@@ -79,7 +51,7 @@ struct mount_latency {
 struct mount_numbers {
 	uint64_t pool_bytes;
 	uint64_t count[MOUNT_COUNTS];
-	struct mount_latency fault_ns, read_ns, write_ns;
+	struct mount_latency latency[MOUNT_HISTOGRAMS];
 	uint64_t mappings;
 	uint64_t mapped_bytes;
 	uint64_t huge_pages;

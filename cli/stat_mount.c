@@ -63,9 +63,9 @@ static void stat_print_cache(const struct mount_sample *sample)
 	printf("  errors      %" PRIu64 " reading, %" PRIu64 " writing\n", count[MOUNT_READ_ERRORS],
 	       count[MOUNT_WRITE_ERRORS]);
 	printf("  latency          count       p50       p90       p99     p99.9       max\n");
-	stat_print_latency("fault", &sample->now.fault_ns);
-	stat_print_latency("read", &sample->now.read_ns);
-	stat_print_latency("write", &sample->now.write_ns);
+	stat_print_latency("fault", &sample->now.latency[MOUNT_FAULT_NS]);
+	stat_print_latency("read", &sample->now.latency[MOUNT_READ_NS]);
+	stat_print_latency("write", &sample->now.latency[MOUNT_WRITE_NS]);
 }
 
 static void stat_print_work(const struct mount_sample *sample)

@@ -41,7 +41,7 @@ static void top_put_rate(char text[CLI_TEXT], double per_second)
 
 static void top_put_latency(char text[CLI_TEXT], const struct mount_sample *sample, uint64_t ns)
 {
-	if (sample->now.fault_ns.count)
+	if (sample->now.latency[MOUNT_FAULT_NS].count)
 		cli_time(text, (double)ns);
 	else
 		snprintf(text, CLI_TEXT, "-");
@@ -93,22 +93,22 @@ static void top_put_io(char text[CLI_TEXT], const struct mount_sample *sample)
 
 static void top_put_p50(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	top_put_latency(text, sample, sample->now.fault_ns.p50);
+	top_put_latency(text, sample, sample->now.latency[MOUNT_FAULT_NS].p50);
 }
 
 static void top_put_p90(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	top_put_latency(text, sample, sample->now.fault_ns.p90);
+	top_put_latency(text, sample, sample->now.latency[MOUNT_FAULT_NS].p90);
 }
 
 static void top_put_p99(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	top_put_latency(text, sample, sample->now.fault_ns.p99);
+	top_put_latency(text, sample, sample->now.latency[MOUNT_FAULT_NS].p99);
 }
 
 static void top_put_p999(char text[CLI_TEXT], const struct mount_sample *sample)
 {
-	top_put_latency(text, sample, sample->now.fault_ns.p999);
+	top_put_latency(text, sample, sample->now.latency[MOUNT_FAULT_NS].p999);
 }
 
 static void top_put_evictions(char text[CLI_TEXT], const struct mount_sample *sample)
@@ -214,7 +214,7 @@ static double top_sort_value(const struct mount_sample *sample, enum top_sort so
 	case TOP_BY_EVICTIONS:
 		return sample_rate(sample, MOUNT_EVICTIONS);
 	case TOP_BY_LATENCY:
-		return (double)sample->now.fault_ns.p99;
+		return (double)sample->now.latency[MOUNT_FAULT_NS].p99;
 	default:
 		return 0;
 	}

@@ -120,22 +120,13 @@ struct hugemap_options {
 	u32 given;
 };
 
-/* Counters of the module, in addition to those of the cache core (enum hm_counter). */
+/*
+ * Counters of the module, in addition to those of the cache core (enum hm_counter).
+ * include/hugemap_counters.def describes each.
+ */
 enum hugemap_counter {
-	HUGEMAP_C_HUGE_MAPPED, /* faults that mapped 2 MB at once */
-	HUGEMAP_C_BASE_MAPPED, /* faults that mapped base pages */
-	HUGEMAP_C_UPGRADES, /* stores allowed in place, without a new mapping */
-	HUGEMAP_C_CLEANED, /* units write-protected for write-back */
-	HUGEMAP_C_UNMAPS, /* ranges unmapped by eviction; each costs one TLB flush per VMA */
-	HUGEMAP_C_READ_BYTES, /* from the lower file system */
-	HUGEMAP_C_WRITTEN_BYTES, /* to the lower file system */
-	HUGEMAP_C_READ_IOS,
-	HUGEMAP_C_WRITE_IOS,
-	HUGEMAP_C_COPIED_IN_BYTES, /* bytes of write(2) */
-	HUGEMAP_C_COPIED_OUT_BYTES, /* bytes of read(2) */
-	HUGEMAP_C_PINNED, /* victims that stayed because they were pinned */
-	HUGEMAP_C_SYNCS,
-	HUGEMAP_C_PARTIAL_WRITEBACKS, /* writes of only the changed pages of a huge unit */
+#define HUGEMAP_MODULE(id, name, help) HUGEMAP_C_##id,
+#include "hugemap_counters.def"
 	HUGEMAP_COUNTERS,
 };
 

@@ -43,7 +43,7 @@ out=$(cd "$2" && pwd)
 # files are deleted too. Objects and generated files stay.
 for dir in kernel include; do
 	mkdir -p "$out/$dir"
-	(cd "$source/$dir" && find . -name '*.[ch]' -o -name '*.sh') | while read -r file; do
+	(cd "$source/$dir" && find . -name '*.[ch]' -o -name '*.def' -o -name '*.sh') | while read -r file; do
 		mkdir -p "$out/$dir/$(dirname "$file")"
 		cmp -s "$source/$dir/$file" "$out/$dir/$file" ||
 			cp "$source/$dir/$file" "$out/$dir/$file"

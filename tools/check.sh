@@ -80,7 +80,7 @@ fi
 
 if command -v sparse >/dev/null; then
 	for file in kernel/cache/*.c; do
-		sparse -std=gnu17 -Wno-decl -D_GNU_SOURCE -Ikernel/cache -Itests/kernel/cache "$file"
+		sparse -std=gnu17 -Wno-decl -D_GNU_SOURCE -Ikernel/cache -Iinclude -Itests/kernel/cache "$file"
 	done >"$work/sparse" 2>&1
 	if [ -s "$work/sparse" ]; then
 		cat "$work/sparse"

@@ -27,7 +27,7 @@ LAYERS = {
     "include": [],
     "kernel": ["include"],
     "kernel/compat": [],
-    "kernel/cache": ["kernel/compat"],
+    "kernel/cache": ["include", "kernel/compat"],
     "kernel/mm": ["kernel", "kernel/compat"],
     "kernel/data": ["include", "kernel", "kernel/cache", "kernel/compat", "kernel/mm"],
     "kernel/fs": ["include", "kernel", "kernel/compat", "kernel/data"],

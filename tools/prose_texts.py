@@ -141,8 +141,8 @@ Reader = Callable[[str], Iterator[Text]]
 
 def reader_of(path: pathlib.Path, source: str) -> Reader | None:
     """The reader for the file's language, by its name or its first line; None: it has no prose."""
-    by_suffix = {".c": c_texts, ".h": c_texts, ".py": python_texts, ".pyi": python_texts, ".sh": shell_texts,
-                 ".md": markdown_texts, ".bash": shell_texts, ".fish": shell_texts}
+    by_suffix = {".c": c_texts, ".h": c_texts, ".def": c_texts, ".py": python_texts, ".pyi": python_texts,
+                 ".sh": shell_texts, ".md": markdown_texts, ".bash": shell_texts, ".fish": shell_texts}
     by_name = {"Makefile": hash_comments, "Kbuild": hash_comments, "meson.build": hash_comments,
                "meson_options.txt": hash_comments, "_hugemap": shell_texts, "control": control_texts}
     first = source.split("\n", 1)[0]

@@ -178,6 +178,7 @@ def test_archive(
             archive.copy(work / source.stem, f"/tests/{source.stem}")
         else:
             archive.data(f"/tests/{source.name}", source.read_bytes(), 0o755)
+    archive.copy(TOP / "include/hugemap_counters.def", "/tests/hugemap_counters.def")
     modules = list(ALWAYS)
     for run in runs:
         modules += [name for name in run.keys["modules"].split(",") if name]

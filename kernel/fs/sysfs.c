@@ -4,8 +4,8 @@
  * file for each counter. The directory's name is the mount's st_dev, so that a program finds it
  * from any file of the mount. hugemap(5) describes the files.
  *
- * Two tables list the files. Each kind of value has one function. hugemap_sysfs_remove() waits for
- * all reads and writes of a mount's files.
+ * settings[] lists the settings, include/hugemap_counters.def the counters. Each kind of value has
+ * one function. hugemap_sysfs_remove() waits for all reads and writes of a mount's files.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -136,12 +136,8 @@ static ssize_t sysfs_show_engine(struct hugemap_mount *mount, const struct hugem
 }
 
 enum {
-	NOW_MEMORY,
-	NOW_FREE,
-	NOW_RESIDENT,
-	NOW_HUGE,
-	NOW_DIRTY,
-	NOW_IO,
+#define HUGEMAP_GAUGE(id, name, help) NOW_##id,
+#include "hugemap_counters.def"
 };
 
 static ssize_t sysfs_show_now(struct hugemap_mount *mount, const struct hugemap_attr *attr,
@@ -151,19 +147,19 @@ static ssize_t sysfs_show_now(struct hugemap_mount *mount, const struct hugemap_
 	u64 free = min_t(u64, hm_cache_free_pages(mount->cache) << HM_PAGE_SHIFT, pool);
 
 	switch (attr->arg) {
-	case NOW_MEMORY:
+	case NOW_MEMORY_BYTES:
 		value = pool;
 		break;
-	case NOW_FREE:
+	case NOW_FREE_BYTES:
 		value = free;
 		break;
-	case NOW_RESIDENT:
+	case NOW_RESIDENT_BYTES:
 		value = pool - free;
 		break;
-	case NOW_HUGE:
+	case NOW_HUGE_BYTES:
 		value = min_t(u64, hm_cache_huge_pages(mount->cache) << HM_PAGE_SHIFT, pool - free);
 		break;
-	case NOW_DIRTY:
+	case NOW_DIRTY_BYTES:
 		value = hm_cache_dirty_pages(mount->cache) << HM_PAGE_SHIFT;
 		break;
 	default:
@@ -174,17 +170,16 @@ static ssize_t sysfs_show_now(struct hugemap_mount *mount, const struct hugemap_
 }
 
 enum {
-	LATENCY_FAULT,
-	LATENCY_READ,
-	LATENCY_WRITE,
+#define HUGEMAP_LATENCY(id, name, help) LATENCY_##id,
+#include "hugemap_counters.def"
 };
 
 static ssize_t sysfs_show_latency(struct hugemap_mount *mount, const struct hugemap_attr *attr,
 				  char *buf)
 {
-	const struct hm_hist *hist = attr->arg == LATENCY_FAULT ? mount->fault_ns :
-				     attr->arg == LATENCY_READ	? mount->read_ns :
-								  mount->write_ns;
+	const struct hm_hist *hist = attr->arg == LATENCY_FAULT_NS ? mount->fault_ns :
+				     attr->arg == LATENCY_READ_NS  ? mount->read_ns :
+								     mount->write_ns;
 
 	return sysfs_emit(buf, "%llu %llu %llu %llu %llu %llu\n", hm_atomic_read(&hist->count),
 			  hm_hist_percentile(hist, 50000), hm_hist_percentile(hist, 90000),
@@ -196,51 +191,11 @@ static ssize_t sysfs_show_latency(struct hugemap_mount *mount, const struct huge
 	{ .attr = { .name = #file, .mode = 0444 }, .show = sysfs_show_##kind, .arg = what }
 
 static struct hugemap_attr stats[] = {
-	STAT(memory_bytes, now, NOW_MEMORY),
-	STAT(free_bytes, now, NOW_FREE),
-	STAT(resident_bytes, now, NOW_RESIDENT),
-	STAT(huge_bytes, now, NOW_HUGE),
-	STAT(dirty_bytes, now, NOW_DIRTY),
-	STAT(io_in_flight, now, NOW_IO),
-	STAT(faults, core, HM_C_FAULTS),
-	STAT(hits, core, HM_C_HITS),
-	STAT(fills, core, HM_C_FILLS),
-	STAT(zero_fills, core, HM_C_ZERO_FILLS),
-	STAT(dirtied, core, HM_C_DIRTIED),
-	STAT(ahead, core, HM_C_AHEAD),
-	STAT(ahead_used, core, HM_C_AHEAD_USED),
-	STAT(ahead_wasted, core, HM_C_AHEAD_WASTED),
-	STAT(evictions, core, HM_C_EVICTIONS),
-	STAT(reactivated, core, HM_C_REACTIVATED),
-	STAT(ghosts, core, HM_C_GHOSTS),
-	STAT(read_errors, core, HM_C_READ_ERRORS),
-	STAT(write_errors, core, HM_C_WRITE_ERRORS),
-	STAT(promoted, core, HM_C_PROMOTED),
-	STAT(partial_writebacks, engine, HUGEMAP_C_PARTIAL_WRITEBACKS),
-	STAT(not_promoted, core, HM_C_NOT_PROMOTED),
-	STAT(not_promoted_cold, core, HM_C_NOT_PROMOTED_COLD),
-	STAT(not_promoted_dirty, core, HM_C_NOT_PROMOTED_DIRTY),
-	STAT(not_promoted_needs_alloc, core, HM_C_NOT_PROMOTED_NEEDS_ALLOC),
-	STAT(not_promoted_busy, core, HM_C_NOT_PROMOTED_BUSY),
-	STAT(not_promoted_no_frame, core, HM_C_NOT_PROMOTED_NO_FRAME),
-	STAT(not_promoted_pinned, core, HM_C_NOT_PROMOTED_PINNED),
-	STAT(not_promoted_failed, core, HM_C_NOT_PROMOTED_FAILED),
-	STAT(read_bytes, engine, HUGEMAP_C_READ_BYTES),
-	STAT(written_bytes, engine, HUGEMAP_C_WRITTEN_BYTES),
-	STAT(read_ios, engine, HUGEMAP_C_READ_IOS),
-	STAT(write_ios, engine, HUGEMAP_C_WRITE_IOS),
-	STAT(huge_mapped, engine, HUGEMAP_C_HUGE_MAPPED),
-	STAT(base_mapped, engine, HUGEMAP_C_BASE_MAPPED),
-	STAT(upgrades, engine, HUGEMAP_C_UPGRADES),
-	STAT(cleaned, engine, HUGEMAP_C_CLEANED),
-	STAT(unmaps, engine, HUGEMAP_C_UNMAPS),
-	STAT(copied_in_bytes, engine, HUGEMAP_C_COPIED_IN_BYTES),
-	STAT(copied_out_bytes, engine, HUGEMAP_C_COPIED_OUT_BYTES),
-	STAT(pinned, engine, HUGEMAP_C_PINNED),
-	STAT(syncs, engine, HUGEMAP_C_SYNCS),
-	STAT(fault_ns, latency, LATENCY_FAULT),
-	STAT(read_ns, latency, LATENCY_READ),
-	STAT(write_ns, latency, LATENCY_WRITE),
+#define HUGEMAP_GAUGE(id, name, help) STAT(name, now, NOW_##id),
+#define HUGEMAP_CORE(id, name, help) STAT(name, core, HM_C_##id),
+#define HUGEMAP_MODULE(id, name, help) STAT(name, engine, HUGEMAP_C_##id),
+#define HUGEMAP_LATENCY(id, name, help) STAT(name, latency, LATENCY_##id),
+#include "hugemap_counters.def"
 };
 
 /* --- files and directories --------------------------------------------------------- */

@@ -15,6 +15,7 @@ import time
 
 HUGEMAP = os.environ["HUGEMAP"]
 ROOT = os.environ["SOURCE_ROOT"]
+BUILD = os.environ["BUILD_ROOT"]
 LONG = 60  # seconds that nothing here takes
 
 
@@ -51,7 +52,7 @@ def is_sentence(text):
 
 def sysfs_files(part):
     """The files that hugemap(5) tells about: "Settings" or "Numbers"."""
-    with open(f"{ROOT}/man/hugemap.5") as file:
+    with open(f"{BUILD}/man/hugemap.5") as file:
         section = re.split(r"\n\.S[sh] ", file.read().split(f".Ss {part} in sysfs")[1])[0]
     return re.findall(r"(?m)^\.It Pa (\w+)$", section)
 

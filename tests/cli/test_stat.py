@@ -81,7 +81,7 @@ class Live(unittest.TestCase):
         return self.process()["steer"]
 
     def test_json_has_what_the_page_promises(self):
-        wanted = documented_keys("hugemap-stat.1")
+        wanted = documented_keys("hugemap-stat.1") | set(sysfs_files("Numbers"))
         mount = FakeMount()
         self.addCleanup(mount.remove)
         listed = json.loads(mount.hugemap("stat", "--json").stdout)

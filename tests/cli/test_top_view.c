@@ -29,7 +29,7 @@ static struct top_row mount_row(const char *name, uint64_t read, uint64_t dirty)
 	now->count[MOUNT_HITS] = 900;
 	row.sample.before.count[MOUNT_FAULTS] = 800;
 	row.sample.before.count[MOUNT_HITS] = 800;
-	now->fault_ns = (struct mount_latency){ 1000, 1500, 20000, 3000000, 1, 1 };
+	now->latency[MOUNT_FAULT_NS] = (struct mount_latency){ 1000, 1500, 20000, 3000000, 1, 1 };
 	return row;
 }
 

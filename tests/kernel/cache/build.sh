@@ -37,7 +37,8 @@ for dir in $headers; do
 	name=$(basename "$dir")
 	copy=$work/$name
 	mkdir -p "$copy/cache"
-	cp "$root"/kernel/cache/*.[ch] "$root"/kernel/compat/hm_port_impl.h "$copy/cache/"
+	cp "$root"/kernel/cache/*.[ch] "$root"/kernel/compat/hm_port_impl.h \
+		"$root"/include/hugemap_counters.def "$copy/cache/"
 	cp "$root"/tests/kernel/cache/Kbuild "$copy/Kbuild"
 	cp "$root"/tests/kernel/cache/module.c "$copy/"
 	log=$copy/log

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
-# /sys/fs/hugemap/<major>:<minor> has the files that hugemap(5) documents and no others
-# (tests/cli/test_man.py compares the lists below with the page). Settings can be written,
-# counters grow, and an unmount works while a process uses the files.
+# /sys/fs/hugemap/<major>:<minor> has the settings below and the numbers of
+# include/hugemap_counters.def, and no other files. Settings can be written, counters grow, and
+# an unmount works while a process uses the files.
 #
 # vm: page=2M,4K,auto lower=ext4
 # vm: page=2M lower=dev
@@ -12,12 +12,12 @@ set -u
 fixed="node page pool_bytes"
 writable="dirty_ratio evict_batch pool_min_bytes priority promote_batch promote_interval_ms
 	readahead_kb vfs_read_optimization util_threshold vfs_write_optimization"
-numbers="ahead ahead_used ahead_wasted base_mapped cleaned copied_in_bytes copied_out_bytes dirty_bytes
-	evictions faults fills free_bytes ghosts memory_bytes hits huge_bytes huge_mapped io_in_flight partial_writebacks pinned
-	promoted read_bytes read_errors read_ios not_promoted not_promoted_busy not_promoted_cold not_promoted_failed
-	not_promoted_needs_alloc not_promoted_no_frame not_promoted_pinned not_promoted_dirty reactivated resident_bytes syncs unmaps
-	upgrades write_errors dirtied write_ios written_bytes zero_fills"
-latencies="fault_ns read_ns write_ns"
+# KINDS: the names of the entries of these kinds; vm/run.py puts the list beside the test.
+counters() {
+	sed -nE "s/^HUGEMAP_($1)\\([A-Z_]+, ([a-z_]+),.*/\\2/p" /tests/hugemap_counters.def
+}
+numbers=$(counters 'GAUGE|CORE|MODULE')
+latencies=$(counters LATENCY)
 
 status=0
 fail() {
