@@ -72,8 +72,9 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  *	the HM_BLOCK_PAGES base pages; NULL = all pages if the block's bit is set in the leaf,
  *	else none.
  *
- * Return: true if @mem belongs to the file now. False if another task was faster, or the
- * size has changed: the caller keeps @mem, and repeats the fault.
+ * Return: true if @mem belongs to the file now. False if another task was faster, or the size has
+ * changed within the range of the node: the caller keeps @mem, and repeats the fault. A size that
+ * changes elsewhere does not delay the node, so a miss makes progress beside a writer that appends.
  */
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc);

@@ -378,6 +378,23 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 	return hm_ptr_install(&pos->leaf->base[pos->leaf_slot], base);
 }
 
+/*
+ * Return true if the size has changed from @then to another size, and the end of the file was
+ * within the range of a leaf or of a base node at any time in between. A directory has no bitmaps.
+ */
+static bool hm_index_range_changed(const struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
+				   u64 then)
+{
+	u64 now = hm_atomic_read(&file->size), start, pages;
+
+	if (now == then || kind == HM_NODE_DIR)
+		return false;
+	start = kind == HM_NODE_LEAF ? hm_leaf_start(pgoff) : hm_block_start(pgoff);
+	pages = kind == HM_NODE_LEAF ? (u64)HM_NODE_SLOTS << HM_BLOCK_ORDER : HM_BLOCK_PAGES;
+	return (now < then ? now : then) < (start + pages) << HM_PAGE_SHIFT &&
+	       (now < then ? then : now) > start << HM_PAGE_SHIFT;
+}
+
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc)
 {
@@ -391,7 +408,7 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 	 * node_lock. So either the size has changed here, or the writer finds the new node.
 	 */
 	hm_spin_lock(&file->node_lock);
-	if (hm_atomic_read(&file->size) != size)
+	if (hm_index_range_changed(file, pgoff, kind, size))
 		goto out;
 	switch (kind) {
 	case HM_NODE_DIR:

@@ -23,15 +23,31 @@
 #include "wait.h"
 #include "writeback.h"
 
+/*
+ * Attempts to add the nodes of a page, at most three, before the caller releases the
+ * invalidate_lock.
+ */
+#define NODE_TRIES 6u
+
 enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit)
 {
 	enum hm_outcome outcome;
+	u32 tries;
 
 	unit->hints = 0;
-	do {
+	for (tries = 0;; tries++) {
+		int err;
+
 		outcome = hm_fault(hi->hfile, pgoff, access, unit);
-	} while (outcome == HM_NO_NODE && !hugemap_add_node(hi, pgoff, unit->err));
+		if (outcome != HM_NO_NODE || tries == NODE_TRIES)
+			break;
+		err = hugemap_add_node(hi, pgoff, unit->err);
+		if (err) {
+			unit->err = err;
+			return HM_ERROR;
+		}
+	}
 	if (unlikely(unit->hints & HM_HINT_JOINED))
 		trace_hugemap_promote(&hi->vfs_inode, unit->pgoff, unit->npages, 0);
 	return outcome;
@@ -266,8 +282,8 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
 			return unit.err;
 		case HM_BEYOND:
 			return -ENODATA;
-		default:
-			return -ENOMEM;
+		default: /* HM_NO_NODE */
+			break;
 		}
 	}
 	return err;

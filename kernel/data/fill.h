@@ -29,7 +29,10 @@ void hugemap_queue_ahead(struct hugemap_inode *hi, u64 pgoff, struct hm_access a
 /* hugemap_queue_ahead() for write(2), which needs write-behind but no read-ahead. */
 void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
-/* hm_fault(), with the index nodes that it needs. The invalidate_lock is held. */
+/*
+ * hm_fault(), with the index nodes that it needs. The invalidate_lock is held. HM_NO_NODE: the file
+ * has changed in size at the node each time; release the lock before another attempt.
+ */
 enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit);
 

@@ -5,6 +5,7 @@
  * which have holes (a store needs blocks first).
  */
 #include <linux/fs.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "index.h"
@@ -55,10 +56,12 @@ static u32 index_part_of(const struct parts *parts, loff_t pos)
 /*
  * Find the parts that hold no data, and the parts that have a hole. If the lower file system cannot
  * report this, all parts hold data. A part beyond the end of the file holds no data; it becomes a
- * hole when the file grows, and the core learns of the growth first.
+ * hole when the file grows, and the core learns of the growth first. The number of seeks is
+ * proportional to the number of parts, even if each second block of the lower file is a hole.
+ * Return 0, or -EINTR after a fatal signal.
  */
-static void index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
-			     unsigned long *zero_fill, unsigned long *holes)
+static int index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
+			    unsigned long *zero_fill, unsigned long *holes)
 {
 	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
 	loff_t size = hm_file_size(hi->hfile);
@@ -66,12 +69,15 @@ static void index_find_holes(struct hugemap_inode *hi, const struct parts *parts
 	bitmap_zero(zero_fill, parts->n);
 	bitmap_zero(holes, parts->n);
 	if (!hi->lower)
-		return;
+		return 0;
 	bitmap_fill(zero_fill, parts->n);
 	while (at < end) {
 		loff_t data = at < size ? vfs_llseek(hi->data->reader, at, SEEK_DATA) : -ENXIO;
 		loff_t hole;
 
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
 		if (data < 0)
 			data = data == -ENXIO ? end : at;
 		data = min(data, end);
@@ -80,12 +86,18 @@ static void index_find_holes(struct hugemap_inode *hi, const struct parts *parts
 				   index_part_of(parts, min(data, size) - 1) -
 					   index_part_of(parts, at) + 1);
 		if (data == end)
-			return;
+			break;
 		hole = vfs_llseek(hi->data->reader, data, SEEK_HOLE);
 		at = min(hole > data ? hole : max(size, data + 1), end);
 		bitmap_clear(zero_fill, index_part_of(parts, data),
 			     index_part_of(parts, at - 1) - index_part_of(parts, data) + 1);
+		/* This part holds data and has a hole: the rest of it tells nothing new. */
+		if (at < min(end, size) && at & ((1ll << parts->shift) - 1)) {
+			bitmap_set(holes, index_part_of(parts, at), 1);
+			at = round_up(at, 1ll << parts->shift);
+		}
 	}
+	return 0;
 }
 
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind)
@@ -101,6 +113,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	 */
 	u64 size = hm_file_size(hi->hfile);
 	void *node;
+	int err = 0;
 
 	BUILD_BUG_ON(HM_NODE_SLOTS < HM_BLOCK_PAGES);
 
@@ -113,16 +126,16 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 					.n = HM_BLOCK_PAGES,
 					.shift = HM_PAGE_SHIFT };
 		if (hm_needs_alloc(hi->hfile, pgoff))
-			index_find_holes(hi, &parts, zero_fill, holes);
+			err = index_find_holes(hi, &parts, zero_fill, holes);
 		else
 			bitmap_zero(holes, HM_BLOCK_PAGES);
 	} else if (kind == HM_NODE_LEAF) {
-		index_find_holes(hi, &parts, zero_fill, holes);
+		err = index_find_holes(hi, &parts, zero_fill, holes);
 	}
 	hugemap_race_point("index: holes known, node not there");
-	if (!hm_file_add_node(hi->hfile, pgoff, kind, node, size, zero_fill, holes))
+	if (err || !hm_file_add_node(hi->hfile, pgoff, kind, node, size, zero_fill, holes))
 		kfree(node);
-	return 0;
+	return err;
 }
 
 void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill)

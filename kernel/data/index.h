@@ -17,7 +17,10 @@ static inline struct hugemap_inode *hugemap_inode_of_file(const struct hm_file *
 	return container_of((const u8 *)hfile, struct hugemap_file_mem, core[0])->hi;
 }
 
-/* Add an index node that the core lacks (HM_NO_NODE). 0 or -ENOMEM. */
+/*
+ * Add an index node that the core lacks (HM_NO_NODE). 0: repeat the fault, the node may still be
+ * missing; -ENOMEM; or -EINTR after a fatal signal.
+ */
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
 
 /* Free the index nodes of a file after hm_file_destroy(). */

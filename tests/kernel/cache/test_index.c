@@ -493,6 +493,42 @@ static void test_node_of_old_size(void **state)
 	env_end(&env);
 }
 
+/*
+ * A writer that appends does not delay the nodes in front of the end: each of them is added at the
+ * first attempt, although the size has changed since its holes were looked up. A node is refused if
+ * the end was within its range, whether the file grew or shrank.
+ */
+static void test_node_beside_appends(void **state)
+{
+	static const enum hm_node_kind kinds[] = { HM_NODE_DIR, HM_NODE_LEAF, HM_NODE_BASE };
+	const u64 leaf = BYTES(HM_NODE_SLOTS);
+	void *mem;
+	struct env env;
+	u32 i;
+
+	env_start(&env, 8, 1, 2 * leaf + BYTES(1));
+	for (i = 0; i < 3; i++) {
+		size_t bytes = (hm_node_bytes(kinds[i]) + 63) & ~(size_t)63;
+		u64 size = hm_file_size(env.file);
+
+		mem = memset(aligned_alloc(64, bytes), 0, bytes);
+		hm_file_set_size(env.file, size + 100);
+		assert_true(hm_file_add_node(env.file, P(1), kinds[i], mem, size, NULL, NULL));
+	}
+	/* The base node of the block at the end of the file, and the leaf in front of a cut. */
+	add_node(env.file, 2 * P(HM_NODE_SLOTS), HM_NODE_LEAF, NULL, NULL);
+	mem = malloc(hm_node_bytes(HM_NODE_LEAF));
+	assert_false(hm_file_add_node(env.file, 2 * P(HM_NODE_SLOTS) + P(1), HM_NODE_BASE, mem,
+				      2 * leaf + BYTES(1), NULL, NULL));
+	hm_file_set_size(env.file, leaf);
+	assert_false(hm_file_add_node(env.file, P(HM_NODE_SLOTS), HM_NODE_LEAF, mem, leaf + 1, NULL,
+				      NULL));
+	assert_false(hm_file_add_node(env.file, P(HM_NODE_SLOTS), HM_NODE_LEAF, mem, 3 * leaf, NULL,
+				      NULL));
+	free(mem);
+	env_end(&env);
+}
+
 /* hm_file_set_zero_fill() skips blocks without a leaf, as the leaf brings its own bitmap. */
 static void test_set_zero_fill(void **state)
 {
@@ -580,6 +616,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_partial_holes),
 	cmocka_unit_test(test_holes),
 	cmocka_unit_test(test_node_of_old_size),
+	cmocka_unit_test(test_node_beside_appends),
 	cmocka_unit_test(test_set_zero_fill),
 	cmocka_unit_test(test_peek_without_nodes),
 	cmocka_unit_test(test_cache_lines),
