@@ -47,6 +47,7 @@ struct machine {
 void check_kernel(const struct machine *machine, struct finding *finding);
 void check_steering(const struct machine *machine, struct finding *finding);
 void check_huge_files(const struct machine *machine, struct finding *finding);
+void check_read_ahead(const struct machine *machine, struct finding *finding);
 void check_memory(const struct machine *machine, struct finding *finding);
 void check_kernel_engine(const struct machine *machine, struct finding *finding);
 void check_direct_io(const struct machine *machine, struct finding *finding);

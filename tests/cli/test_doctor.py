@@ -46,7 +46,8 @@ class Doctor(unittest.TestCase):
         self.check_no_complaint(result)
         self.assertEqual(result.returncode, 0 if data["works"] else 1)
         lines, _, rest = result.stdout.partition("\n\n")
-        lines = lines.splitlines()
+        self.assertLessEqual(max(map(len, lines.splitlines())), 80)
+        lines = re.sub(r"\n {21}(?=\S)", " ", lines).splitlines()
         self.assertEqual(len(lines), len(data["checks"]))
         for line, (name, check) in zip(lines, data["checks"].items()):
             self.assertTrue(line.startswith(f"  {MARKS[check['state']]} "), line)
@@ -63,6 +64,21 @@ class Doctor(unittest.TestCase):
 
     def test_text_and_json_agree(self):
         self.check_text(run(), self.check_json(run("--json")))
+
+    def test_read_ahead_is_reported_with_its_meaning(self):
+        check = self.check_json(run("--json", "--dir", "/var/tmp"))["checks"]["read_ahead"]
+        self.assertEqual(check["state"], "ok")
+        dev = os.stat("/var/tmp").st_dev
+        path = f"/sys/dev/block/{os.major(dev)}:{os.minor(dev)}/bdi/read_ahead_kb"
+        if not os.path.exists(path):
+            self.skipTest("/var/tmp is not on a plain block device")
+        with open(path) as file:
+            kb = int(file.read())
+        self.assertEqual(check["read_ahead_kb"], kb)
+        self.assertIn(f"is {kb}", check["text"])
+        self.assertIn("usual" if kb >= 128 else "HugeMap", check["text"])
+        in_memory = self.check_json(run("--json", "--dir", "/proc"))["checks"]["read_ahead"]
+        self.assertIsNone(in_memory["read_ahead_kb"])
 
     def test_another_directory(self):
         with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
