@@ -282,6 +282,11 @@ bool limits_can_read_ahead(const struct limits *limits)
 	return limits->changeable;
 }
 
+bool limits_try_stock(const struct limits *limits)
+{
+	return limits->changeable && limits_read_ahead(limits) != STOCK_READ_AHEAD_KB;
+}
+
 bool limits_set_read_ahead(struct limits *limits, unsigned int kb)
 {
 	char value[16];

@@ -35,9 +35,13 @@ bool limits_join(const struct limits *limits);
 uint64_t limits_peak(const struct limits *limits);
 void limits_end(struct limits *limits);
 
+#define STOCK_READ_AHEAD_KB 128u /* the value of most distributions */
+
 /* The device's read_ahead_kb: as found (0 = unknown), and can it be changed? */
 unsigned int limits_read_ahead(const struct limits *limits);
 bool limits_can_read_ahead(const struct limits *limits);
+/* Is plain Linux mmap also measured with STOCK_READ_AHEAD_KB? */
+bool limits_try_stock(const struct limits *limits);
 bool limits_set_read_ahead(struct limits *limits, unsigned int kb);
 void limits_restore_read_ahead(struct limits *limits);
 

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define STOCK_READ_AHEAD_KB 128u
-
 const struct engine *const engine_list[] = {
 	&engine_steer, &engine_kernel, &engine_linux_mmap, &engine_linux_rw, &engine_device,
 };
@@ -60,7 +58,6 @@ static void plan_add_kernel(struct plan *plan, const struct scenario *scenario)
 static void plan_add_linux(struct plan *plan, const struct scenario *scenario)
 {
 	const struct limits *limits = plan->bench->limits;
-	unsigned int found = limits_read_ahead(limits);
 	struct config config = { .engine = &engine_linux_mmap };
 	unsigned int advice, useful = scenario->advices | BIT(ADVICE_DEFAULT);
 
@@ -70,8 +67,7 @@ static void plan_add_linux(struct plan *plan, const struct scenario *scenario)
 			plan_add(plan, &config);
 	}
 	/* There is nothing to read ahead in a new file, or in a file that is in memory. */
-	if (limits_can_read_ahead(limits) && found != STOCK_READ_AHEAD_KB && !scenario->fresh &&
-	    !scenario->in_memory) {
+	if (limits_try_stock(limits) && !scenario->fresh && !scenario->in_memory) {
 		config.advice = ADVICE_DEFAULT;
 		config.read_ahead_kb = STOCK_READ_AHEAD_KB;
 		plan_add(plan, &config);

@@ -112,7 +112,8 @@ static void table_print_verdict(const struct row *row)
 	if (row->ratio_default_linux > 0)
 		printf(" %.2f x the default,", row->ratio_default_linux);
 	if (row->ratio_read_ahead > 0)
-		printf(" %.2f x read-ahead 128 KB,", row->ratio_read_ahead);
+		printf(" %.2f x the default with read_ahead_kb %u,", row->ratio_read_ahead,
+		       STOCK_READ_AHEAD_KB);
 	if (row->ratio_device > 0)
 		printf(" %.2f of %s,", row->ratio_device,
 		       row->scenario->in_memory ? "anonymous memory" : "the device");
@@ -131,15 +132,18 @@ void table_intro(const struct bench *bench)
 	struct utsname name;
 
 	uname(&name);
-	printf("hugemap bench: %s of %s in %s (%s%s%s), Linux %s, %u turns\n",
+	printf("hugemap bench: %s of %s in %s (%s%s%s), Linux %s, %u turn%s\n",
 	       cli_bytes(size, (double)settings->size), settings->file ? settings->file : "data",
 	       bench->volume.dir, bench->volume.type, bench->volume.device[0] ? " on " : "",
-	       bench->volume.device, name.release, settings->runs);
+	       bench->volume.device, name.release, settings->runs, settings->runs == 1 ? "" : "s");
 	printf("Memory: %s of cache and %llu MB beside it for every run%s.\n",
 	       cli_bytes(cache, (double)settings->pool), ALLOWANCE / MB,
 	       limits_work(bench->limits) ? "" : ", NOT enforced");
 	if (!limits_work(bench->limits))
 		printf("%s.\n", limits_why(bench->limits));
+	if (limits_read_ahead(bench->limits))
+		printf("read_ahead_kb of the device is %u; most machines have %u.\n",
+		       limits_read_ahead(bench->limits), STOCK_READ_AHEAD_KB);
 	printf("A run of single operations ends after a number of them, or after %.1f s.\n",
 	       bench_run_seconds(bench));
 	printf("Numbers are medians over the turns.\n");

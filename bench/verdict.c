@@ -11,7 +11,6 @@
 #define NEW_FILE 1.4
 /* Random pieces of 1 MB: the share of their speed with a short read-ahead, which root can set. */
 #define PIECES_READ_AHEAD 0.8
-#define SHORT_READ_AHEAD_KB 128u
 
 static bool verdict_has_pieces(const struct scenario *scenario)
 {
@@ -39,7 +38,7 @@ bool verdict_find(const struct bench *bench, const struct group *group, struct v
 		.read_ahead = row->ratio_read_ahead,
 		.better = row->ratio_best_linux > 1,
 	};
-	if (verdict_has_pieces(scenario) && limits_read_ahead(bench->limits) == SHORT_READ_AHEAD_KB)
+	if (verdict_has_pieces(scenario) && limits_read_ahead(bench->limits) == STOCK_READ_AHEAD_KB)
 		verdict->read_ahead = row->ratio_default_linux;
 	verdict->met = verdict_reaches(row->ratio_best_linux, verdict->wanted) &&
 		       verdict_reaches(row->ratio_default_linux, AS_GOOD) &&
@@ -68,16 +67,17 @@ struct verdicts verdicts_sum_up(const struct bench *bench)
 static void verdict_print_one(const struct verdict *verdict, const struct group *group)
 {
 	const struct row *row = verdict->row;
-	char name[48], best[64];
+	char name[48], best[64], stock[CLI_TEXT] = "";
 
 	snprintf(name, sizeof(name), "%s, %u %s", group->scenario->name, group->threads,
 		 scenario_workers(group->scenario, group->threads));
 	config_title(&verdict->best->config, group->scenario, best, sizeof(best));
-	printf("  %-28s %8.2f %8.2f %8.2f   %-6s %s", name, row->ratio_default_linux,
+	if (row->ratio_read_ahead > 0)
+		snprintf(stock, sizeof(stock), "%.2f", row->ratio_read_ahead);
+	printf("  %-26s %8.2f %6s %6.2f %6.2f  %-3s  %s", name, row->ratio_default_linux, stock,
 	       row->ratio_best_linux, verdict->wanted, verdict->met ? "yes" : "NO", best);
 	if (verdict->wanted_read_ahead > 0 && verdict->read_ahead > 0)
-		printf("; with read-ahead 128 KB %.2f, wanted %.2f", verdict->read_ahead,
-		       verdict->wanted_read_ahead);
+		printf(" (at %u wanted %.2f)", STOCK_READ_AHEAD_KB, verdict->wanted_read_ahead);
 	printf("\n");
 }
 
@@ -85,12 +85,17 @@ void verdicts_print(const struct bench *bench)
 {
 	struct verdicts sum = verdicts_sum_up(bench);
 	const struct group *group;
+	char here[CLI_TEXT] = "default";
 	struct verdict verdict;
 
 	if (!sum.n)
 		return;
-	printf("\nHugeMap, without a hint, is so many times as good as Linux mmap:\n");
-	printf("  %-28s %8s %8s %8s   %-6s %s\n", "", "default", "best", "wanted", "met",
+	if (limits_read_ahead(bench->limits))
+		snprintf(here, sizeof(here), "at %u", limits_read_ahead(bench->limits));
+	printf("\nHugeMap without a hint, relative to Linux mmap (\"at\": with this "
+	       "read_ahead_kb):\n");
+	printf("  %-26s %8s %6s %6s %6s  %-3s  %s\n", "", here,
+	       limits_try_stock(bench->limits) ? "at 128" : "", "best", "wanted", "met",
 	       "best was");
 	for (group = bench->groups; group; group = group->next)
 		if (verdict_find(bench, group, &verdict))

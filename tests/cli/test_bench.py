@@ -141,6 +141,26 @@ class Bench(unittest.TestCase):
             if row["best_linux"]:
                 self.assertEqual(row["read_ahead_kb"], found, row["title"])
 
+    def test_both_settings_of_read_ahead_are_shown(self):
+        """The setting of this machine, which comes first, and that of most machines."""
+        found = self.data["device"]["read_ahead_kb"]
+        both = any(row["ratio_read_ahead"] for row in self.rows)
+        page = read_line(self.report)
+        self.assertTrue(f"read_ahead_kb {found} (most machines: 128)" in page, page[:2000])
+        self.assertEqual("on most machines (read_ahead_kb 128)" in page, both)
+        result = subprocess.run([HUGEMAP, "bench", "--demo", *SMALL, "--scenario", "rand-4k",
+                                 "--engine", "hugemap-steer", "--engine", "linux-mmap", "--dir",
+                                 self.dir.name], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        titles, = re.findall(r"(?m)^ +HugeMap +mmap +.*$", result.stdout)
+        self.assertEqual(re.findall(r"at \d+", titles),
+                         [f"at {found}", "at 128"] if both else [f"at {found}"])
+        self.assertIn(f"read_ahead_kb of this device is {found}", result.stdout)
+        cells, = re.findall(r"(?m)^  read 4 KB here and there (.*)$", result.stdout)
+        self.assertEqual(len(re.findall(r"\d[\d.]*", cells)), 5 if both else 4, cells)
+        table = result.stdout.split("\n\n")[1]
+        self.assertLessEqual(max(map(len, table.splitlines())), 80)
+
     def test_a_log_that_is_read_has_its_length(self):
         for row in self.rows:
             if row["scenario"] == "log-read":
