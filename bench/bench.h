@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "cli.h"
 #include "content.h"
@@ -116,6 +117,7 @@ struct bench {
 	char read_path[4200];
 	char write_path[4200];
 	double device_mb_s; /* a first estimate of the device's speed */
+	time_t date; /* of the start */
 	double started, deadline;
 	unsigned int runs_done, runs_planned;
 	uint32_t generation;

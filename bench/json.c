@@ -276,13 +276,12 @@ static json_t *bench_json_strings(const char (*strings)[256], unsigned int n)
 static json_t *bench_json_all(const struct bench *bench)
 {
 	const struct volume *volume = &bench->volume;
-	time_t now = time(NULL);
 	struct utsname uts;
 	struct tm tm;
 	char date[32];
 
 	uname(&uts);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&bench->date, &tm));
 	return json_pack(
 		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
 		"s:o, s:o, s:o, s:o, s:o}",

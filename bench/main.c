@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Exit statuses beside those of cli.h. */
@@ -553,6 +554,7 @@ static int bench_run(int argc, char **argv)
 	if (status == CLI_OK) {
 		if (!alone)
 			table_intro(bench);
+		bench->date = time(NULL);
 		bench->started = cli_now();
 		if (bench->settings.quick)
 			bench->deadline = bench->started + QUICK_TIME;
