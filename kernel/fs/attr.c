@@ -69,8 +69,8 @@ int hugemap_permission(struct hugemap_idmap *idmap, struct inode *inode, int mas
  * Use the mounter's credentials: see hugemap_open_lower(). The VFS has checked that the caller
  * may read the attributes of the upper inode.
  */
-static int inode_getattr_lower(const struct hugemap_mount *mount, const struct path *path,
-			       struct kstat *stat, u32 mask, unsigned int flags)
+static int attr_get_lower(const struct hugemap_mount *mount, const struct path *path,
+			  struct kstat *stat, u32 mask, unsigned int flags)
 {
 	const struct cred *old;
 	int err;
@@ -86,7 +86,7 @@ static int inode_getattr_lower(const struct hugemap_mount *mount, const struct p
 }
 
 /* Hide features that only the lower file has: I/O of the upper one goes through the pool. */
-static void inode_hide_features(struct kstat *stat)
+static void attr_hide_features(struct kstat *stat)
 {
 	stat->attributes &= ~(u64)STATX_ATTR_DAX;
 #ifdef STATX_WRITE_ATOMIC
@@ -106,7 +106,7 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 	struct path lower = hugemap_lower_path(path->dentry);
 	int err;
 
-	err = inode_getattr_lower(mount, &lower, stat, mask, flags);
+	err = attr_get_lower(mount, &lower, stat, mask, flags);
 	if (err)
 		return err;
 	/* btrfs has a device number for each subvolume, which must remain distinct. */
@@ -114,7 +114,7 @@ int hugemap_getattr(struct hugemap_idmap *idmap, const struct path *path, struct
 		stat->dev = inode->i_sb->s_dev;
 	if (S_ISREG(inode->i_mode)) {
 		stat->size = i_size_read(inode);
-		inode_hide_features(stat);
+		attr_hide_features(stat);
 	}
 	return 0;
 }
@@ -125,7 +125,7 @@ struct change_attr {
 	struct iattr *attr;
 };
 
-static ssize_t inode_change_attr_lower(void *arg)
+static ssize_t attr_change_lower(void *arg)
 {
 	struct change_attr *change = arg;
 	struct inode *inode = d_inode(change->lower);
@@ -141,7 +141,7 @@ static ssize_t inode_change_attr_lower(void *arg)
  * True if write-back through a file with FMODE_NOCMTIME keeps the times of the inode. btrfs
  * checks only the inode's flag, and servers set the times themselves.
  */
-static bool inode_keeps_times(const struct super_block *lower)
+static bool attr_keeps_times(const struct super_block *lower)
 {
 	switch (lower->s_magic) {
 	case EXT4_SUPER_MAGIC:
@@ -153,13 +153,13 @@ static bool inode_keeps_times(const struct super_block *lower)
 	return false;
 }
 
-static int inode_settled_change(struct inode *inode, struct change_attr *change)
+static int attr_change_settled(struct inode *inode, struct change_attr *change)
 {
 	int err = hugemap_quiesce_writes(inode);
 
 	if (err)
 		return err;
-	err = (int)inode_change_attr_lower(change);
+	err = (int)attr_change_lower(change);
 	hugemap_resume_writes(inode);
 	return err;
 }
@@ -204,20 +204,20 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	hugemap_tell_late_change(inode);
 	if ((attr->ia_valid & ATTR_SIZE) && S_ISREG(inode->i_mode))
 		err = (int)hugemap_change_lower(inode, min(i_size_read(inode), attr->ia_size),
-						LLONG_MAX, HUGEMAP_DISCARD, inode_change_attr_lower,
+						LLONG_MAX, HUGEMAP_DISCARD, attr_change_lower,
 						&change);
-	else if ((attr->ia_valid & ATTR_MTIME_SET) && !inode_keeps_times(change.lower->d_sb))
+	else if ((attr->ia_valid & ATTR_MTIME_SET) && !attr_keeps_times(change.lower->d_sb))
 		/* Write back first: a later write-back would replace the mtime. */
-		err = inode_settled_change(inode, &change);
+		err = attr_change_settled(inode, &change);
 	else
-		err = (int)inode_change_attr_lower(&change);
+		err = (int)attr_change_lower(&change);
 	mnt_drop_write(mnt);
 	if (!err)
 		hugemap_copy_attr(inode);
 	return err;
 }
 
-static void inode_touched(struct inode *inode)
+static void attr_update_atime(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
 	struct path path = { .mnt = hugemap_mount(inode->i_sb)->lower.mnt };
@@ -234,7 +234,7 @@ static void inode_touched(struct inode *inode)
  * A fault calls this, too, with mmap_lock held, which comes after freeze protection in the lock
  * order. So it must not wait until the lower file system is thawed.
  */
-static int inode_changed(struct inode *inode)
+static int attr_update_mtime(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
 	int err;
@@ -257,7 +257,7 @@ static int inode_changed(struct inode *inode)
 int hugemap_update_time(struct inode *inode, enum fs_update_time type, unsigned int flags)
 {
 	if (type == FS_UPD_CMTIME)
-		return inode_changed(inode);
+		return attr_update_mtime(inode);
 #else
 #if defined(HUGEMAP_HAVE_UPDATE_TIME_FLAGS)
 int hugemap_update_time(struct inode *inode, int flags)
@@ -266,9 +266,9 @@ int hugemap_update_time(struct inode *inode, struct timespec64 *time, int flags)
 #endif
 {
 	if (flags & (S_MTIME | S_CTIME))
-		return inode_changed(inode);
+		return attr_update_mtime(inode);
 #endif
-	inode_touched(inode);
+	attr_update_atime(inode);
 	return 0;
 }
 
