@@ -20,8 +20,8 @@
  * memory maps a file of this file system, a fault on it may need the same locks. So disable
  * faults during the call, and fault the memory in between two calls.
  */
-static int inode_fiemap_lower(struct inode *lower, struct fiemap_extent_info *info, u64 start,
-			      u64 length)
+static int operations_fiemap_lower(struct inode *lower, struct fiemap_extent_info *info, u64 start,
+				   u64 length)
 {
 	u32 most = 0, tries = 0;
 
@@ -50,7 +50,7 @@ static int inode_fiemap_lower(struct inode *lower, struct fiemap_extent_info *in
 	}
 }
 
-static int inode_file_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start,
+static int operations_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start,
 			     u64 length)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;
@@ -59,11 +59,11 @@ static int inode_file_fiemap(struct inode *inode, struct fiemap_extent_info *inf
 	if (!lower->i_op->fiemap)
 		return -EOPNOTSUPP;
 	err = hugemap_write_back(inode, 0, LLONG_MAX);
-	return err ?: inode_fiemap_lower(lower, info, start, length);
+	return err ?: operations_fiemap_lower(lower, info, start, length);
 }
 
-static const char *inode_symlink_get_link(struct dentry *dentry, struct inode *inode,
-					  struct delayed_call *done)
+static const char *operations_get_link(struct dentry *dentry, struct inode *inode,
+				       struct delayed_call *done)
 {
 	if (!dentry)
 		return ERR_PTR(-ECHILD);
@@ -76,7 +76,7 @@ static const struct inode_operations file_inode_operations = {
 	.setattr = hugemap_setattr,
 	.listxattr = hugemap_listxattr,
 	.update_time = hugemap_update_time,
-	.fiemap = inode_file_fiemap,
+	.fiemap = operations_fiemap,
 	.fileattr_get = hugemap_fileattr_get,
 	.fileattr_set = hugemap_fileattr_set,
 #if defined(HUGEMAP_HAVE_VFS_ACL) || defined(HUGEMAP_HAVE_GET_ACL)
@@ -86,7 +86,7 @@ static const struct inode_operations file_inode_operations = {
 };
 
 static const struct inode_operations symlink_inode_operations = {
-	.get_link = inode_symlink_get_link,
+	.get_link = operations_get_link,
 	.permission = hugemap_permission,
 	.getattr = hugemap_getattr,
 	.setattr = hugemap_setattr,
