@@ -184,10 +184,10 @@ static int lookup_revalidate(struct dentry *dentry, unsigned int flags)
 }
 
 #ifdef HUGEMAP_HAVE_REVALIDATE_NAME
-static int dentry_revalidate(struct inode *dir, const struct qstr *name, struct dentry *dentry,
-			     unsigned int flags)
+static int lookup_dentry_revalidate(struct inode *dir, const struct qstr *name,
+				    struct dentry *dentry, unsigned int flags)
 #else
-static int dentry_revalidate(struct dentry *dentry, unsigned int flags)
+static int lookup_dentry_revalidate(struct dentry *dentry, unsigned int flags)
 #endif
 {
 	return lookup_revalidate(dentry, flags);
@@ -200,6 +200,6 @@ static void lookup_dentry_release(struct dentry *dentry)
 
 const struct dentry_operations hugemap_dentry_operations = {
 	.d_init = lookup_dentry_init,
-	.d_revalidate = dentry_revalidate,
+	.d_revalidate = lookup_dentry_revalidate,
 	.d_release = lookup_dentry_release,
 };
