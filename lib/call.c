@@ -54,7 +54,7 @@ int lib_check_range(void *addr, size_t length, bool aligned, char **start, char 
 	return 0;
 }
 
-static void start_steering(void)
+static void call_start_steering(void)
 {
 	steer_configure(&(struct steer_settings){ 0 });
 }
@@ -65,7 +65,7 @@ bool lib_steers(void)
 
 	if (hugemap_run_version)
 		return false;
-	pthread_once(&once, start_steering);
+	pthread_once(&once, call_start_steering);
 	return true;
 }
 
