@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Looking at page tables, and comparing with the last look. */
+/* Look at page tables, and compare them with the last look. */
 #include "look.h"
 
 #include "policy.h"
@@ -22,7 +22,7 @@ static bool is_seen(const unsigned long *seen, uint64_t page)
 	return seen[page / BITS] >> page % BITS & 1;
 }
 
-/* The first page from there on that is (not) seen. */
+/* Find the first page from @page on whose bit in @seen is @wanted. Return @end if there is none. */
 static uint64_t next_page(const unsigned long *seen, uint64_t page, uint64_t end, bool wanted)
 {
 	while (page < end) {
@@ -57,7 +57,7 @@ void look_mark(unsigned long *seen, uint64_t page, uint64_t end)
 	change(seen, page, end, true);
 }
 
-/* Pages up to @upto are not mapped. */
+/* The pages from @from to @upto are not mapped now: clear their bits. */
 static void absent(unsigned long *seen, uint64_t from, uint64_t upto)
 {
 	while ((from = next_page(seen, from, upto, true)) < upto) {
@@ -68,7 +68,10 @@ static void absent(unsigned long *seen, uint64_t from, uint64_t upto)
 	}
 }
 
-/* Pages are mapped: add those that were not to @runs. Returns false if @runs has no room. */
+/*
+ * The pages from @page to @end are mapped now. Add those whose bits are not set yet to @runs, and
+ * set their bits. Return false if @runs has no room.
+ */
 static bool present(unsigned long *seen, uint64_t page, uint64_t end, struct hm_touch *runs,
 		    uint32_t *n)
 {
@@ -164,7 +167,10 @@ uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_
 	return look_read(looker, start, end, base, seen, runs, n);
 }
 
-/* The rest of the pages that were requested before a stream, and some more pages. */
+/*
+ * Compute the window before a stream: the rest of the pages that the policy has requested before
+ * it, and some more pages. Return false if the stream has ended or the window is empty.
+ */
 static bool window_of(const struct hm_advisor *a, const struct hm_track *t, struct hm_touch *w)
 {
 	const uint64_t room = 16 * REGION_PAGES;
@@ -193,7 +199,7 @@ uint32_t look_windows(const struct hm_advisor *a, struct hm_touch *window)
 	for (i = 0; i < HM_TRACKS; i++) {
 		if (!window_of(a, &a->track[i], &one))
 			continue;
-		/* In order, as runs must be. */
+		/* Insert the window in ascending order, as the policy expects of runs. */
 		for (at = count++; at && window[at - 1].start > one.start; at--)
 			window[at] = window[at - 1];
 		window[at] = one;

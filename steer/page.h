@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The report of the monitor thread: a memfd in the thread's own table of descriptors, which the
- * program does not see. `hugemap stat PID` finds it in /proc/PID/task/TID/fd. There is one
- * writer. A reader may find a line half written, but never an address to follow.
+ * The report of the monitor thread. It lies in a memfd in the thread's own table of descriptors,
+ * which the program does not see. `hugemap stat PID` finds it in /proc/PID/task/TID/fd. Only the
+ * monitor writes it. A reader may find an entry half written, but never an address to follow.
  */
 #ifndef HUGEMAP_STEER_PAGE_H
 #define HUGEMAP_STEER_PAGE_H
@@ -10,21 +10,21 @@
 #include <stdint.h>
 
 #define STEER_MEMFD_NAME "hugemap-steer"
-/* The name of the monitor thread. A reader can find the thread by nothing else. */
+/* The name of the monitor thread, by which readers in other processes find the thread. */
 #define STEER_THREAD_NAME "hugemap"
 #define STEER_MAGIC 0x48554d53u
 #define STEER_VERSION 4u
 #define STEER_PAGE_MAPS 256u
 
-/* The pattern of accesses to a mapping, as far as the looks have shown it. */
+/* The pattern of accesses to a mapping that the policy has found in its looks. */
 enum steer_pattern {
-	STEER_UNKNOWN, /* too little was touched to tell */
-	STEER_STREAM, /* in order */
+	STEER_UNKNOWN, /* the program has touched too little */
+	STEER_STREAM, /* in ascending order */
 	STEER_STREAMS, /* several streams at a time */
 	STEER_BACKWARD,
 	STEER_STRIDED,
-	STEER_CHUNKS, /* here and there, in runs */
-	STEER_RANDOM, /* here and there, single pages */
+	STEER_CHUNKS, /* at scattered places, in runs of pages */
+	STEER_RANDOM, /* at scattered places, single pages */
 	STEER_HINTED, /* the program gives advice itself */
 	STEER_PATTERNS,
 };
@@ -33,37 +33,38 @@ enum steer_pattern {
 enum steer_act {
 	STEER_ACT_RANDOM, /* MADV_RANDOM */
 	STEER_ACT_HUGE, /* MADV_HUGEPAGE */
-	STEER_ACT_NORMAL, /* advice taken back */
+	STEER_ACT_NORMAL, /* MADV_NORMAL or MADV_NOHUGEPAGE, which take advice back */
 	STEER_ACT_AHEAD, /* MADV_WILLNEED */
 	STEER_ACT_POPULATE, /* MADV_POPULATE_READ */
 	STEER_ACTS,
 };
 
 struct steer_map {
-	uint64_t id; /* 0 = free; the first one is 1 */
+	uint64_t id; /* 0 = the entry is free; the first mapping has 1 */
 	uint64_t start, bytes, offset; /* offset: in the file */
-	uint32_t ended; /* unmapped; used again when there is no other entry */
+	/* The mapping was unmapped. The monitor reuses the entry if no other is free. */
+	uint32_t ended;
 	uint32_t writable, private;
-	uint32_t pattern; /* enum steer_pattern: now */
-	uint32_t huge_works; /* 0 = not known, 1 = huge folios came, 2 = they did not */
-	uint64_t touched; /* bytes that were seen mapped for the first time */
-	uint64_t huge; /* bytes that are mapped by huge pages now */
+	uint32_t pattern; /* enum steer_pattern of the last look */
+	uint32_t huge_works; /* 0 = unknown, 1 = the kernel mapped huge folios, 2 = it did not */
+	uint64_t touched; /* bytes of pages that a look found mapped for the first time */
+	uint64_t huge; /* bytes that huge pages map now */
 	uint64_t count[STEER_ACTS], amount[STEER_ACTS]; /* calls, bytes */
 	uint64_t dev, ino;
-	char path[160]; /* the end of it, if it is longer */
-	char why[120]; /* the last decision, in words */
+	char path[160]; /* only the end of a longer path */
+	char why[120]; /* the last decision and its reason, in words */
 };
 
 struct steer_page {
 	uint32_t magic, version;
 	uint32_t pid;
-	uint32_t running; /* the thread is there */
-	uint32_t missed; /* mappings that had no room here */
+	uint32_t running; /* the monitor thread runs */
+	uint32_t missed; /* mappings for which no entry was free */
 	uint32_t pad;
 	uint64_t looks, look_ns; /* number of looks, and their processor time */
-	uint64_t act_ns; /* time in the calls that carried advice out */
-	uint64_t minflt, majflt; /* of the process, at the last look */
-	uint64_t read_bytes; /* of the process (/proc/self/io), at the last look */
+	uint64_t act_ns; /* time of the system calls that gave advice */
+	uint64_t minflt, majflt; /* page faults of the process, at the last look */
+	uint64_t read_bytes; /* read_bytes of the process (/proc/self/io), at the last look */
 	struct steer_map maps[STEER_PAGE_MAPS];
 };
 
