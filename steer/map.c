@@ -10,9 +10,12 @@
 
 struct map *steer_maps;
 struct advised steer_advised[STEER_PAGE_MAPS];
-static u32 map_top; /* no more entries of steer_advised were ever used */
+static u32 map_top; /* all used entries of steer_advised are below this index */
 
-/* All mappings share it, as only one of them is scanned at any time. */
+/*
+ * The answers of the policy to one look. All mappings share it, because the monitor scans one at a
+ * time.
+ */
 static struct hm_advice map_advices[HM_ADVICES];
 
 struct map *map_next(struct map *map)
@@ -42,7 +45,10 @@ static size_t map_bitmap_bytes(u64 pages)
 	return (pages + 63) / 64 * 8;
 }
 
-/* Bits for pages, then the regions, in memory that is zero until it is used. */
+/*
+ * The memory holds a bit for each page, then the regions. The kernel allocates its pages on first
+ * use.
+ */
 size_t map_room(u64 start, u64 bytes)
 {
 	u64 pages = (start + bytes - map_base(start)) / PAGE_BYTES;
@@ -195,7 +201,7 @@ static u64 map_earlier(u64 a, u64 b)
 	return a < b ? a : b;
 }
 
-/* Forget the pieces and hints outside of the remaining range of a mapping. */
+/* A mapping has become shorter. Forget the pieces and hints outside of its new range. */
 static void map_trim(struct map *map)
 {
 	u64 first = map->advisor.first, end = map->advisor.end;
@@ -227,7 +233,7 @@ static void map_trim(struct map *map)
 	map_publish(map);
 }
 
-/* Only a range of addresses is left of a mapping. */
+/* Reduce a mapping to a range of its addresses, because the rest is gone. */
 static void map_keep(struct map *map, u64 start, u64 end)
 {
 	map->offset += start - map->start;
@@ -241,7 +247,10 @@ static void map_keep(struct map *map, u64 start, u64 end)
 	map_trim(map);
 }
 
-/* The mapping is left alone from now on, so its advice is taken back. */
+/*
+ * Stop steering a mapping. Its wanted mode is NORMAL from now on, so act_sync() takes its advice
+ * back.
+ */
 void map_leave(struct map *map)
 {
 	u32 i;
@@ -256,7 +265,9 @@ void map_leave(struct map *map)
 	map_publish(map);
 }
 
-/* Leave a part of a mapping alone, while another part is kept. */
+/*
+ * Stop steering a part of a mapping whose other part stays. The part becomes an orphan of its own.
+ */
 static void map_leave_part(const struct map *map, u64 start, u64 end)
 {
 	u64 first = (start - map->base) / PAGE_BYTES, last = (end - map->base) / PAGE_BYTES;
@@ -274,7 +285,10 @@ static void map_leave_part(const struct map *map, u64 start, u64 end)
 	map_leave(part);
 }
 
-/* A range of a mapping has gone. The larger part that is left stays. */
+/*
+ * The program has unmapped a range of a mapping. Keep the larger remaining part, and stop steering
+ * the smaller one.
+ */
 static void map_cut(struct map *map, u64 start, u64 end)
 {
 	u64 last = map_end(map);
@@ -350,7 +364,10 @@ static void map_moving(const struct event *event, bool moving)
 	}
 }
 
-/* Advice moves along with the memory: the new place has it, and it is taken back there. */
+/*
+ * mremap() moves the advice along with the memory. So the new mapping starts with the given advice
+ * of the old one, and its wanted mode is NORMAL until the policy decides again.
+ */
 static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 {
 	u64 at = (from - old->base) / PAGE_BYTES, first = new->advisor.first;
@@ -405,7 +422,9 @@ static void map_moved(const struct event *event)
 
 /* --- modes --- */
 
-/* Append a piece, or make the last one longer. Returns false if there are too many. */
+/*
+ * Append a piece, or extend the last one if its modes are equal. Return false if there is no room.
+ */
 static bool map_append(struct piece *pieces, u32 *n, struct piece piece)
 {
 	struct piece *last = &pieces[*n - 1];
@@ -423,7 +442,7 @@ static bool map_append(struct piece *pieces, u32 *n, struct piece piece)
 	return true;
 }
 
-/* Nothing happens if the mapping would fall into more pieces than are allowed. */
+/* Set the wanted mode of a range. Change nothing if the mapping would then have too many pieces. */
 static void map_split(struct map *map, u64 start, u64 end, enum hm_mode mode)
 {
 	struct piece pieces[MAP_PIECES];
@@ -481,7 +500,7 @@ bool map_hinted(const struct map *map, u64 start, u64 end)
 	return false;
 }
 
-/* All of the mapping is the program's. */
+/* Treat the whole mapping as hinted, so that the monitor gives no advice in it. */
 static void map_hint_all(struct map *map)
 {
 	map->nhints = 1;
@@ -497,7 +516,7 @@ static void map_add_hint(struct map *map, struct hint hint)
 		map->hint[map->nhints++] = hint;
 }
 
-/* Forget the parts of hints that lie in a range. */
+/* Remove a range from all hints of a mapping. */
 static void map_remove_hints(struct map *map, u64 start, u64 end)
 {
 	struct hint old[MAP_HINTS];
@@ -560,7 +579,10 @@ struct map *map_follow(const struct event *event)
 	return NULL;
 }
 
-/* Compare a mapping with /proc/self/maps: no area from .checked to @upto, then @area, if any. */
+/*
+ * Compare a mapping with /proc/self/maps. There is no area between ->checked and @upto; @area, if
+ * it is not NULL, is the next one.
+ */
 static void map_compare(struct map *map, const struct area *area, u64 upto)
 {
 	u64 from = map_later(map->checked, map->start), to = map_earlier(upto, map_end(map));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The table of steered mappings. Only the monitor thread changes it, and a child of fork(), which
- * has a copy and no monitor yet.
+ * The table of steered mappings. Only the monitor thread changes it, or a child of fork(), which
+ * has a copy of the table but no monitor yet.
  *
  * Events and the policy change only the table, which records the wanted advice for each range.
- * act_sync() then gives the kernel the advice that is wanted and not given yet.
+ * act_sync() then gives the kernel all advice that is wanted and that it does not have yet.
  */
 #ifndef HM_STEER_MAP_H
 #define HM_STEER_MAP_H
@@ -15,23 +15,24 @@
 
 #include <sys/mman.h>
 
-/* Pieces of a mapping that may have advice of their own: each is an area (VMA). */
+/* The most pieces of a mapping. Each has its own advice, so the kernel makes it an area (VMA). */
 #define MAP_PIECES 64u
 #define MAP_HINTS 16u
 
-/* A mode is a set of two bits. */
+/* A mode is a set of two bits: see act_sync_piece(). */
 _Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets of advice");
 
 struct piece {
-	u64 start, end; /* pages; in order, without gaps */
-	enum hm_mode mode; /* wanted */
+	u64 start, end; /* pages; pieces are in order and leave no gaps */
+	enum hm_mode mode; /* the wanted mode */
 	enum hm_mode given; /* the advice that the monitor has given to the kernel */
 };
 
 struct hint {
 	u64 start, end; /* pages */
-	int advice; /* the program's */
-	bool again; /* repeat the hint: the monitor's advice may have come after the program's */
+	int advice; /* the argument of the program's madvise() */
+	/* Repeat it, because the kernel may have got the monitor's advice after the program's. */
+	bool again;
 };
 
 /**
@@ -39,25 +40,28 @@ struct hint {
  * @start: its first address; 0 = the entry is free
  * @bytes: its length
  * @base: the 2 MB boundary at or below @start: the address of page 0
- * @offset: of @start in the file
- * @orphan: only its advice is left, to be taken back; it has no @seen
- * @moving: mremap() is about to move it: no advice
- * @changed: advice is wanted that act_sync() has not given yet
+ * @offset: offset of @start in the file
+ * @orphan: it is not steered any more, and stays until its advice is taken back; it has no @seen
+ * @moving: mremap() is about to move it, so it gets no advice now
+ * @changed: act_sync() has not given all wanted advice yet
  * @advised: advice was given at least once
- * @suspended: no advice for as long as no access confirms it
- * @confirmed_at: when an access did so last; nanoseconds
- * @confirmed_faults: page faults of the process up to then
- * @at: where the scan goes on
- * @slice: the start of the slice that was scanned last, at @slice_at
- * @round: the round of scans in which a scan of all of it was completed
- * @pass_ns: processor time of the last scan of all of it, @scan_ns of the current one
- * @huge: bytes in huge pages, as the current scan has found
- * @tried: bytes that were touched where there could be huge pages
- * @touched: bytes that were touched since @judged_written
- * @judged_written: bytes that the process had made dirty when stores were judged last
- * @checked: map_recover() has compared it up to this address
- * @seen: a bit for each page
- * @told: its report, which `hugemap stat` reads; NULL if there was no room
+ * @suspended: it gets no advice until accesses confirm its mode
+ * @confirmed_at: time at which accesses confirmed its mode last; nanoseconds
+ * @confirmed_faults: page faults of the process up to @confirmed_at
+ * @at: address at which the current pass continues; a pass is a scan of the whole mapping
+ * @slice: start of the slice that was scanned last
+ * @slice_at: time of that scan
+ * @round: the round of scans in which the last pass was completed
+ * @pass_ns: processor time of the last pass
+ * @scan_ns: processor time of the current pass
+ * @huge: bytes that the current pass has found mapped by huge pages
+ * @tried: bytes that were touched while huge pages were allowed
+ * @touched: bytes that were touched since @judged_written was set
+ * @judged_written: bytes that the process had made dirty when scan_judge() judged it last
+ * @checked: map_recover() has compared it with /proc/self/maps up to this address
+ * @seen: a bit for each page: mapped at the last look
+ * @room: bytes of the memory at @seen
+ * @told: its entry in the page that `hugemap stat` reads; NULL if no entry was free
  */
 struct map {
 	u64 start, bytes, base, offset;
@@ -79,46 +83,51 @@ struct map {
 	struct steer_map *told;
 };
 
-/* STEER_PAGE_MAPS of them; NULL until there was a monitor. */
+/* The table, with STEER_PAGE_MAPS entries; NULL before the first monitor of the process. */
 extern struct map *steer_maps;
 
-/* The next entry from there on that is used; NULL = none. */
+/* Return the first used entry from @map on; NULL = none. */
 struct map *map_next(struct map *map);
 #define for_each_map(map) for ((map) = map_next(steer_maps); (map); (map) = map_next((map) + 1))
 
-/* The table follows an event. Returns the mapping that is new; NULL if there is none. */
+/* Change the table by an event. Return the mapping that it adds; NULL = none. */
 struct map *map_follow(const struct event *event);
-/* Events were lost: compare the table with /proc/self/maps. @hints: hints were lost, too. */
+/*
+ * Events were lost, so compare the table with /proc/self/maps. @hints: the lost events include
+ * hints.
+ */
 void map_recover(bool hints);
-/* Memory for the data of a mapping, which comes with its event; bytes. */
+/*
+ * Return the bytes of memory that the data of a mapping needs. The event of the mapping brings it.
+ */
 size_t map_room(u64 start, u64 bytes);
 u32 map_count(void);
-/* Forget a mapping. The kernel keeps its advice. */
+/* Forget a mapping. The kernel keeps the advice that it has. */
 void map_drop(struct map *map);
-/* Leave a mapping alone. The table keeps its entry until its advice is taken back. */
-void map_leave(struct map *map);
-/* Want a mode in a range, except where the program has advised. */
-void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode);
 /*
- * In a child of fork(), which has the parent's advice and no monitor that takes it back: it is
- * taken back here.
+ * Stop steering a mapping. Its entry stays in the table until act_sync() has taken its advice back.
  */
+void map_leave(struct map *map);
+/* Set the wanted mode of a range, except in the parts for which the program has given a hint. */
+void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode);
+/* Take the parent's advice back in a child of fork(), which has that advice and no monitor. */
 void map_child(void);
 
 /*
- * The advice that was given, for threads that must not read the table: a child of fork(), and
- * the program's threads in their own calls. The index is that of the mapping in the table.
+ * The given advice, for threads that must not read the table: a child of fork(), and the program's
+ * threads in their own calls. A mapping has the same index here and in the table.
  */
 struct advised {
-	u64 start, bytes; /* 0 = nothing */
+	u64 start, bytes; /* bytes 0: no mapping */
 	bool random, huge;
-	bool ever; /* there was advice at any time: the kernel may have several areas */
-	bool hinted; /* the program's own advice may lie among it */
+	/* The monitor has advised before, so the kernel may have split the mapping into areas. */
+	bool ever;
+	bool hinted; /* the program has given hints for parts of the mapping */
 };
 
 extern struct advised steer_advised[STEER_PAGE_MAPS];
 void map_publish(const struct map *map);
-/* Returns whether a range of addresses overlaps a mapping. Any thread may call it. */
+/* Return whether a range of addresses overlaps a steered mapping. Any thread may call it. */
 bool map_overlaps(u64 start, u64 bytes);
 
 static inline u64 map_end(const struct map *map)
@@ -131,14 +140,14 @@ static inline u64 map_address(const struct map *map, u64 page)
 	return map->base + page * PAGE_BYTES;
 }
 
-/* Returns whether all of it is under a hint. */
+/* Return whether one hint of the program covers the whole mapping. */
 static inline bool map_is_hinted(const struct map *map)
 {
 	return map->nhints && map->hint[0].start <= map->advisor.first &&
 	       map->hint[0].end >= map->advisor.end;
 }
 
-/* Returns whether any page of the range is under a hint of the program. */
+/* Return whether a hint of the program covers any page of a range. */
 bool map_hinted(const struct map *map, u64 start, u64 end);
 
 #endif /* HM_STEER_MAP_H */
