@@ -6,13 +6,13 @@
  * were mapped since the last scan. One such report is a *look*. The answers to it are advice for
  * the kernel's page cache. The policy makes no system call and allocates no memory.
  *
- * The first mode is NORMAL, in which the kernel reads ahead by its own guess. Mode RANDOM shows
- * most, because each touched page is mapped by itself. So when accesses are no longer in order, the
- * policy first changes to RANDOM, and then to the mode that fits the accesses that it sees there.
- * See ARCHITECTURE.md for the rules.
+ * The first mode is NORMAL, in which the kernel reads ahead by its own guess. In mode RANDOM the
+ * looks show most, because the kernel maps each touched page by itself. So when accesses are no
+ * longer in order, the policy first changes to RANDOM, and then to the mode that fits the accesses
+ * in these looks. docs/design/steering.md explains the rules.
  *
- * Pages are counted from the 2 MB boundary at or below the start of the mapping, so
- * that REGION_PAGES of them, aligned, are a *region*. One caller at a time.
+ * Pages are counted from the 2 MB boundary at or below the start of the mapping, so that
+ * REGION_PAGES of them, aligned, are a *region*. One thread at a time may use an advisor.
  */
 #ifndef HM_ADVICE_H
 #define HM_ADVICE_H

@@ -14,9 +14,12 @@
 
 static u64 steer_least = STEER_LEAST_DEFAULT;
 static pid_t steer_owner; /* the process that may have a monitor; 0 = steering is off */
-static bool steer_is_over; /* for good */
+static bool steer_is_over; /* steer_never() was called, and no thread may start any more */
 
-/* All that was ever steered lies between these addresses. They only grow apart. */
+/*
+ * All ranges that were ever steered lie between these two addresses. The first one only falls and
+ * the second one only rises.
+ */
 static uintptr_t steer_lowest = UINTPTR_MAX, steer_highest;
 
 static void steer_widen(uintptr_t start, uintptr_t end)
@@ -40,7 +43,7 @@ static bool steer_is_near(const void *addr, size_t length)
 	       start + length > __atomic_load_n(&steer_lowest, __ATOMIC_RELAXED);
 }
 
-/* Registered with pthread_atfork(3). */
+/* pthread_atfork(3) runs this in each child of fork(). */
 static void steer_child(void)
 {
 	watch_forget();
@@ -52,21 +55,24 @@ void steer_configure(const struct steer_settings *chosen)
 	if (chosen->least)
 		steer_least = chosen->least;
 	watch_verbose = chosen->verbose;
-	/* A child must know that it is one. */
+	/* Without the handler, a child of fork() would take itself for its parent. */
 	if (!steer_owner && pthread_atfork(NULL, NULL, steer_child))
 		return;
 	steer_owner = getpid();
 }
 
-/* Not so in a child of vfork(), clone() or a raw fork. */
+/*
+ * Return whether this process owns the monitor. A child of vfork(), clone() or a raw fork does not:
+ * the handler of pthread_atfork(3) has not run in it.
+ */
 static bool steer_is_owner(void)
 {
 	return steer_owner && call(SYS_getpid, 0, 0, 0, 0, 0, 0) == steer_owner;
 }
 
 /*
- * Returns whether the monitor must learn about a range: it has a mapping there, or it may have
- * one when it has taken all events.
+ * Return whether the monitor must get an event about a range: it steers a mapping there, or it may
+ * steer one when it has taken all waiting events.
  */
 static bool steer_concerns(const void *addr, size_t length)
 {
@@ -74,7 +80,7 @@ static bool steer_concerns(const void *addr, size_t length)
 	       (events_pending() || map_overlaps((uintptr_t)addr, length)) && steer_is_owner();
 }
 
-/* In the program's own call: see watch_own in watch.c. */
+/* Map memory for the data of a mapping, in the program's own call: see watch_own in watch.c. */
 static bool steer_take_room(struct event *event, uint64_t start, uint64_t bytes)
 {
 	long at;
@@ -84,7 +90,7 @@ static bool steer_take_room(struct event *event, uint64_t start, uint64_t bytes)
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (call_failed(at))
 		return false;
-	/* A child of fork() has no monitor that could use it. */
+	/* A child of fork() has no monitor that could use this memory. */
 	call(SYS_madvise, at, (long)event->room_bytes, MADV_DONTFORK, 0, 0, 0);
 	event->room = (void *)at;
 	return true;
@@ -112,7 +118,9 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 		.flags = flags,
 	};
 
-	/* A child of vfork() has its parent's memory, and must not start a thread there. */
+	/*
+	 * A child of vfork() shares the memory of its parent, and must not start a thread there.
+	 */
 	if (steer_is_over || watch_is_impossible() || length < steer_least ||
 	    flags & MAP_ANONYMOUS || prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) ||
 	    !steer_is_owner() || !watch_start() ||
@@ -120,7 +128,10 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 		return;
 	steer_widen(event.start, event.start + event.bytes);
 	steer_put(&event);
-	/* The thread may have ended since watch_start() above, and the event needs a thread. */
+	/*
+	 * The thread may have ended since the first watch_start(), and some thread must take the
+	 * event.
+	 */
 	watch_start();
 }
 
@@ -132,7 +143,7 @@ void steer_unmapping(void *addr, size_t length)
 		.bytes = steer_pages(length),
 	};
 
-	/* With an address between pages, the program's call fails. */
+	/* The program's call fails if the address is not that of a page. */
 	if (!length || event.start % PAGE_BYTES || !steer_concerns(addr, length))
 		return;
 	event_put(&event);
@@ -169,7 +180,10 @@ static long steer_remap_whole(void *old, size_t old_length, size_t length, int f
 		if (!concerns || at != -EFAULT || !steer_has_advised(old, old_length) ||
 		    call(SYS_madvise, (long)old, (long)old_length, MADV_NORMAL, 0, 0, 0))
 			break;
-		/* A kernel without huge pages refuses this, and had no such advice. */
+		/*
+		 * A kernel without huge pages refuses this advice, but then the monitor has not
+		 * given it either.
+		 */
 		call(SYS_madvise, (long)old, (long)old_length, MADV_NOHUGEPAGE, 0, 0, 0);
 	}
 	return at;
@@ -182,7 +196,9 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 		.start = (uintptr_t)old,
 		.bytes = steer_pages(old_length),
 	};
-	/* With a length of 0 the old mapping stays as it is. */
+	/*
+	 * With an old length of 0, mremap() makes a second mapping and leaves the old one in place.
+	 */
 	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
 			steer_concerns(old, old_length);
 	long at;
@@ -233,7 +249,7 @@ void steer_alone_end(void)
 
 void steer_never(void)
 {
-	/* A child of vfork() does not decide for its parent. */
+	/* A child of vfork() must not decide for its parent. */
 	if (!steer_is_owner() || steer_is_over)
 		return;
 	__atomic_store_n(&steer_is_over, true, __ATOMIC_SEQ_CST);

@@ -7,26 +7,26 @@
 
 extern bool watch_verbose;
 
-/* The thread was tried and cannot be had in this process. */
+/* Return whether the kernel, or a rule for this process, does not allow the thread. */
 bool watch_is_impossible(void);
 /*
- * Start the thread unless it runs or may not. Returns whether it will take events. Its memory is
- * taken here, in the caller.
+ * Start the thread if none runs and if it is allowed. Return whether a thread will take events. Its
+ * memory is mapped here, in the caller's context.
  */
 bool watch_start(void);
 /*
- * End the thread and wait until the kernel does not count it any more, however long that takes.
- * It is not started again until watch_allow() was called as often.
+ * End the thread, and wait until the kernel does not count it any more, however long that takes. No
+ * caller can start it again until watch_allow() was called once for each watch_stop().
  */
 void watch_stop(void);
 void watch_allow(void);
 /*
  * Wait until the monitor gives no advice that changes a mapping. The caller has put an event about
- * the mapping, so no such advice for it begins after that. The wait lasts for one madvise() of a
- * kind that does no I/O.
+ * the mapping, so the monitor begins no such advice for it afterwards. The wait lasts for one
+ * madvise() of a kind that does no I/O.
  */
 void watch_wait_advice(void);
-/* In a child of fork(), which has no such thread. */
+/* Reset the state in a child of fork(), which has no monitor thread. */
 void watch_forget(void);
 
 #endif /* HM_STEER_WATCH_H */
