@@ -17,13 +17,13 @@ void looker_open(struct looker *looker, int pagemap, void *buffer)
 	looker->scan = call(SYS_ioctl, pagemap, (long)PAGEMAP_SCAN, (long)&arg, 0, 0, 0) >= 0;
 }
 
-static bool is_seen(const unsigned long *seen, uint64_t page)
+static bool look_is_seen(const unsigned long *seen, uint64_t page)
 {
 	return seen[page / BITS] >> page % BITS & 1;
 }
 
 /* Find the first page from @page on whose bit in @seen is @wanted. Return @end if there is none. */
-static uint64_t next_page(const unsigned long *seen, uint64_t page, uint64_t end, bool wanted)
+static uint64_t look_next_page(const unsigned long *seen, uint64_t page, uint64_t end, bool wanted)
 {
 	while (page < end) {
 		unsigned long bits = wanted ? seen[page / BITS] : ~seen[page / BITS];
@@ -38,7 +38,7 @@ static uint64_t next_page(const unsigned long *seen, uint64_t page, uint64_t end
 	return end;
 }
 
-static void change(unsigned long *seen, uint64_t page, uint64_t end, bool set)
+static void look_set_bits(unsigned long *seen, uint64_t page, uint64_t end, bool set)
 {
 	while (page < end) {
 		uint64_t room = BITS - page % BITS, n = end - page < room ? end - page : room;
@@ -54,16 +54,16 @@ static void change(unsigned long *seen, uint64_t page, uint64_t end, bool set)
 
 void look_mark(unsigned long *seen, uint64_t page, uint64_t end)
 {
-	change(seen, page, end, true);
+	look_set_bits(seen, page, end, true);
 }
 
 /* The pages from @from to @upto are not mapped now: clear their bits. */
-static void absent(unsigned long *seen, uint64_t from, uint64_t upto)
+static void look_mark_absent(unsigned long *seen, uint64_t from, uint64_t upto)
 {
-	while ((from = next_page(seen, from, upto, true)) < upto) {
-		uint64_t end = next_page(seen, from, upto, false);
+	while ((from = look_next_page(seen, from, upto, true)) < upto) {
+		uint64_t end = look_next_page(seen, from, upto, false);
 
-		change(seen, from, end, false);
+		look_set_bits(seen, from, end, false);
 		from = end;
 	}
 }
@@ -72,11 +72,11 @@ static void absent(unsigned long *seen, uint64_t from, uint64_t upto)
  * The pages from @page to @end are mapped now. Add those whose bits are not set yet to @runs, and
  * set their bits. Return false if @runs has no room.
  */
-static bool present(unsigned long *seen, uint64_t page, uint64_t end, struct hm_touch *runs,
-		    uint32_t *n)
+static bool look_mark_present(unsigned long *seen, uint64_t page, uint64_t end,
+			      struct hm_touch *runs, uint32_t *n)
 {
-	while ((page = next_page(seen, page, end, false)) < end) {
-		uint64_t stop = next_page(seen, page, end, true);
+	while ((page = look_next_page(seen, page, end, false)) < end) {
+		uint64_t stop = look_next_page(seen, page, end, true);
 
 		if (*n && runs[*n - 1].end == page) {
 			runs[*n - 1].end = stop;
@@ -85,7 +85,7 @@ static bool present(unsigned long *seen, uint64_t page, uint64_t end, struct hm_
 				return false;
 			runs[(*n)++] = (struct hm_touch){ page, stop };
 		}
-		change(seen, page, stop, true);
+		look_set_bits(seen, page, stop, true);
 		page = stop;
 	}
 	return true;
@@ -114,8 +114,8 @@ static uint64_t look_scan(const struct looker *looker, uint64_t start, uint64_t 
 			uint64_t first = (vec[i].start - base) / PAGE_BYTES;
 			uint64_t last = (vec[i].end - base) / PAGE_BYTES;
 
-			absent(seen, (start - base) / PAGE_BYTES, first);
-			if (!present(seen, first, last, runs, n))
+			look_mark_absent(seen, (start - base) / PAGE_BYTES, first);
+			if (!look_mark_present(seen, first, last, runs, n))
 				return vec[i].start;
 			if (vec[i].categories & PAGE_IS_HUGE)
 				*huge += vec[i].end - vec[i].start;
@@ -123,7 +123,8 @@ static uint64_t look_scan(const struct looker *looker, uint64_t start, uint64_t 
 		}
 		if (arg.walk_end <= start && !got)
 			return 0;
-		absent(seen, (start - base) / PAGE_BYTES, (arg.walk_end - base) / PAGE_BYTES);
+		look_mark_absent(seen, (start - base) / PAGE_BYTES,
+				 (arg.walk_end - base) / PAGE_BYTES);
 		start = arg.walk_end > start ? arg.walk_end : start;
 	}
 	return end;
@@ -149,9 +150,9 @@ static uint64_t look_read(const struct looker *looker, uint64_t start, uint64_t 
 			uint64_t page = (start - base) / PAGE_BYTES;
 
 			if (!(entry[i] & PRESENT_BIT)) {
-				if (is_seen(seen, page))
-					change(seen, page, page + 1, false);
-			} else if (!present(seen, page, page + 1, runs, n)) {
+				if (look_is_seen(seen, page))
+					look_set_bits(seen, page, page + 1, false);
+			} else if (!look_mark_present(seen, page, page + 1, runs, n)) {
 				return start;
 			}
 		}
@@ -171,7 +172,7 @@ uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_
  * Compute the window before a stream: the rest of the pages that the policy has requested before
  * it, and some more pages. Return false if the stream has ended or the window is empty.
  */
-static bool window_of(const struct hm_advisor *a, const struct hm_track *t, struct hm_touch *w)
+static bool look_window(const struct hm_advisor *a, const struct hm_track *t, struct hm_touch *w)
 {
 	const uint64_t room = 16 * REGION_PAGES;
 
@@ -197,7 +198,7 @@ uint32_t look_windows(const struct hm_advisor *a, struct hm_touch *window)
 	uint64_t from = 0;
 
 	for (i = 0; i < HM_TRACKS; i++) {
-		if (!window_of(a, &a->track[i], &one))
+		if (!look_window(a, &a->track[i], &one))
 			continue;
 		/* Insert the window in ascending order, as the policy expects of runs. */
 		for (at = count++; at && window[at - 1].start > one.start; at--)
