@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * No call here changes a byte, dirties a page or allocates blocks of a file.
+ * Calls of madvise(2). None of them changes a byte, dirties a page or allocates blocks of a file.
  *
- * Advice that changes a mapping (MADV_RANDOM, MADV_HUGEPAGE and the way back) must not reach
- * memory that has replaced the mapping. So the program's thread puts an event before munmap(),
- * and then waits while @act_advising is set. The monitor sets @act_advising, and gives the
- * advice only if it has taken all events. At least one of the two sees the other:
+ * Advice that changes a mapping (MADV_RANDOM, MADV_HUGEPAGE, and MADV_NORMAL, MADV_NOHUGEPAGE to
+ * take them back) must not reach memory that has replaced the mapping. So the program's thread puts
+ * an event before munmap(), and then waits while @act_advising is set. The monitor sets
+ * @act_advising, and gives the advice only if no event waits. At least one of the two threads sees
+ * the store of the other:
+ *
  * CPU 0 (monitor): act_advising = 1; reads that no event waits; madvise(); act_advising = 0.
  * CPU 1 (program): puts the event; reads act_advising, waits until it is 0; munmap().
- * Advice to read (MADV_WILLNEED, MADV_POPULATE_READ) leaves nothing behind and is not waited for.
+ *
+ * Advice to read (MADV_WILLNEED, MADV_POPULATE_READ) does not change the mapping, so the program
+ * does not wait for it.
  */
 #include "act.h"
 
@@ -24,14 +28,14 @@
 bool act_ending;
 u64 act_ns, act_cpu_ns;
 static u32 act_advising;
-/* The kernel has no huge pages: it refuses both kinds of advice for them. */
+/* The kernel was built without huge pages and refuses both kinds of advice for them. */
 static bool act_no_huge;
 
 /* --- the file --- */
 
 /*
- * The event may be old, and another file may be mapped there by now. If its offset differs from
- * the offset of the event, the mapping is not steered.
+ * The event may be old, and the program may have mapped another file at this address since. If the
+ * offset of the area differs from the offset in the event, the mapping is not steered.
  */
 bool act_settle(struct map *map)
 {
@@ -57,7 +61,9 @@ static long act_advise(const struct map *map, u64 start, u64 end, int advice)
 		    advice, 0, 0, 0);
 }
 
-/* Give advice that changes the mapping. Returns false if an event waits; see above. */
+/*
+ * Give advice that changes the mapping. Return false if an event waits; see the top of this file.
+ */
 static bool act_change(const struct map *map, u64 start, u64 end, int advice, long *result)
 {
 	bool quiet;
@@ -80,7 +86,7 @@ void act_forget(void)
 	act_advising = 0;
 }
 
-/* Give the kernel the advice that is wanted for a piece. Returns false if an event waits. */
+/* Give the kernel the wanted advice for a piece. Return false if an event waits. */
 static bool act_sync_piece(struct map *map, struct piece *p)
 {
 	enum hm_mode mode = map->suspended || act_ending ? HM_MODE_NORMAL : p->mode;
@@ -171,7 +177,9 @@ static void act_mode(struct map *map, const struct hm_advice *advice)
 
 /* --- reads --- */
 
-/* A waiting event may report the end of the mapping, so the monitor does not read the rest. */
+/*
+ * A waiting event may report the end of the mapping. So the monitor takes it before it reads more.
+ */
 static bool act_may_read(void)
 {
 	return !act_ending && !events_waiting();
@@ -191,7 +199,10 @@ static void act_ahead(struct map *map, const struct hm_advice *advice)
 	}
 }
 
-/* MADV_POPULATE_READ fails before Linux 5.14, and beyond the end of the file. */
+/*
+ * Read a range and map its pages. MADV_POPULATE_READ fails before Linux 5.14, and beyond the end of
+ * the file.
+ */
 static void act_fill(struct map *map, const struct hm_advice *advice)
 {
 	if (!act_may_read() || act_advise(map, advice->start, advice->end, MADV_POPULATE_READ) < 0)

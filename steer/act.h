@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Carry advice out. */
+/* Give the kernel the advice that the policy and the hints of the program want. */
 #ifndef HM_STEER_ACT_H
 #define HM_STEER_ACT_H
 
 #include "map.h"
 
-/* Find out which file a mapping has. Returns false if it is not to be steered. */
+/*
+ * Find the file of a mapping, and its read-ahead setting. Return false if it must not be steered.
+ */
 bool act_settle(struct map *map);
 
 /*
- * Give the kernel the advice that is wanted and not given yet. Returns false if an event came
- * in between: the caller takes it and calls again.
+ * Give the kernel the advice of a mapping that is wanted and that it does not have yet. Return
+ * false if an event came in between: the caller takes the event and calls again.
  */
 bool act_sync(struct map *map);
-/* Call act_sync() for all mappings. Forget an orphan when its advice is taken back. */
+/* Call act_sync() for all mappings. Forget each orphan whose advice is taken back. */
 bool act_sync_all(void);
 
-/* Carry out the answers of the advisor's last look. */
+/* Carry out the policy's answers to the last look at a mapping. */
 void act_advices(struct map *map);
 
-/* Returns whether advice that changes a mapping is being given; see act.c. */
+/* Return whether the monitor is giving advice that changes a mapping; see act.c. */
 bool act_is_advising(void);
-/* In a child of fork(), which has no monitor. */
+/* Reset the state in a child of fork(), which has no monitor. */
 void act_forget(void);
 
-/* Time that was spent carrying advice out, and processor time of that. */
+/* Time and processor time that act_advices() has taken. */
 extern u64 act_ns, act_cpu_ns;
-/* The monitor is to end: act_sync() wants no advice at all, and nothing is read ahead. */
+/*
+ * The monitor is about to end: act_sync() takes all advice back, and act_advices() reads nothing
+ * ahead.
+ */
 extern bool act_ending;
 
 #endif /* HM_STEER_ACT_H */

@@ -23,7 +23,10 @@ static struct steer_map *record_free_entry(void)
 	for (at = record_page->maps; at < record_page->maps + STEER_PAGE_MAPS; at++) {
 		if (!at->id)
 			return at;
-		/* Entries of mappings that ended are kept while there is room. */
+		/*
+		 * An ended mapping keeps its entry until no free one is left. Then the oldest one
+		 * is reused.
+		 */
 		if (at->ended && (!found || at->id < found->id))
 			found = at;
 	}
@@ -65,8 +68,8 @@ void record_pattern(struct steer_map *told, enum steer_pattern pattern)
 }
 
 /*
- * A descriptor of the program may be closed at any time, so the copy of its standard error
- * exists only while a line is written.
+ * The program may close or reuse its descriptor 2 at any time. So copy it for each line, and close
+ * the copy after the line.
  */
 static void record_write_error(const struct say *say)
 {

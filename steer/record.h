@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The monitor's record of the mappings and the advice, in the page that others read (page.h), and
- * the lines for the user. An entry of the page is NULL where there is no page or no room in it.
+ * The monitor's record of the mappings and the advice, in the page that other processes read
+ * (page.h), and lines for the user on standard error. Each mapping has an entry in the page (struct
+ * steer_map). The entry is NULL if there is no page, or if no entry was free, and then these
+ * functions do nothing.
  */
 #ifndef HM_STEER_RECORD_H
 #define HM_STEER_RECORD_H
@@ -9,19 +11,19 @@
 #include "page.h"
 #include "types.h"
 
-/* A copy of standard error is taken for each line that is written. */
+/* Print each decision on the program's standard error. */
 extern bool record_verbose;
-/* The page; NULL = none. Set before anything else is done. */
+/* The page; NULL = none yet. */
 extern struct steer_page *record_page;
 
-/* Returns the entry for a mapping that begins with this content. */
+/* Take a free entry for a new mapping, and fill it with @content. NULL = no entry is free. */
 struct steer_map *record_begin(const struct steer_map *content);
-/* The mapping has ended. */
+/* Mark the entry of a mapping as ended. */
 void record_end(struct steer_map *told);
-/* There was no room for a mapping. */
+/* Count a mapping for which no entry was free. */
 void record_missed(void);
 void record_count(struct steer_map *told, enum steer_act act, u64 bytes);
-/* Record the pattern of accesses, unless the program gives advice itself. */
+/* Record the pattern of accesses, unless the program has given hints. */
 void record_pattern(struct steer_map *told, enum steer_pattern pattern);
 /* Record a decision and its reason, in words. */
 void record_why(struct steer_map *told, const char *what, const char *why);
