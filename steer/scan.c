@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Scans are paid from one credit of a hundredth of a processor (pace.h), whatever the number of
- * mappings is.
+ * Scans of all mappings together take at most a hundredth of a processor: they share one credit
+ * (pace.h).
  */
 #include "scan.h"
 
@@ -15,21 +15,32 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* After so many touched bytes it is decided whether huge pages come. */
+/*
+ * The program must touch this many bytes of a mapping before the monitor decides if huge pages
+ * come.
+ */
 #define SCAN_TRIED (64ull << 20)
-/* The size of memory is read that often. */
+/* The interval at which the monitor reads the size of memory. */
 #define SCAN_MEMORY_NS (5000 * MS)
-/* A change of phase is answered within that time. */
+/* The monitor detects a change of phase within this time. */
 #define SCAN_ANSWER_NS (200 * MS)
-/* mmap_lock is held for a scan of so much at most, and less if pages are many and single. */
+/*
+ * Most bytes of one slice. The kernel holds mmap_lock for the scan of a slice, so a slice becomes
+ * shorter, down to SCAN_SLICE_LEAST, if its scan takes longer than SCAN_SLICE_NS.
+ */
 #define SCAN_SLICE_MOST (128ull << 20)
 #define SCAN_SLICE_LEAST (2ull << 20)
 #define SCAN_SLICE_NS (MS / 4)
-/* A run of more pages than that is none of single pages: a fault maps 16 that are cached. */
+/* Longest run that counts as single pages: a fault maps up to 16 cached pages around its page. */
 #define SCAN_SINGLE 16u
-/* So many page faults without a confirmation suspend the advice for a mapping. */
+/*
+ * The monitor suspends the advice for a mapping after this many page faults without a confirmation.
+ */
 #define SCAN_UNCONFIRMED 64u
-/* A mapping loses huge folios if so much became dirty, and so many times its touched bytes. */
+/*
+ * The monitor takes huge folios from a mapping if at least SCAN_WRITTEN bytes became dirty, and
+ * more than SCAN_WRITTEN_TIMES as many bytes as were touched.
+ */
 #define SCAN_WRITTEN (16ull << 20)
 #define SCAN_WRITTEN_TIMES 4u
 
@@ -37,22 +48,26 @@ static struct looker scan_looker;
 static struct hm_touch *scan_runs; /* LOOK_RUNS of them */
 static struct pace scan_pace;
 static u64 scan_memory, scan_memory_at;
-static u64 scan_slice_bytes; /* bytes that are scanned at once */
-static s64 scan_slice_credit; /* slices get half of the credit, the streams the rest */
+static u64 scan_slice_bytes; /* bytes of the next slice */
+/* Slices get half of the credit, and windows before streams the other half. */
+static s64 scan_slice_credit;
 static u32 scan_round;
-static u32 scan_next; /* the entry in the table where scans go on */
-static u64 scan_faults, scan_written; /* of the process so far: page faults, dirty bytes */
-static u64 scan_cpu; /* processor time that was charged */
-static u64 scan_last; /* when scan_run() was called last */
-static u64 scan_faulted; /* when it found page faults last */
+static u32 scan_next; /* entry of the table at which scan_all() continues */
+static u64 scan_faults, scan_written; /* page faults and dirty bytes of the process so far */
+static u64 scan_cpu; /* processor time that the credit has paid */
+static u64 scan_last; /* time of the last call of scan_run() */
+static u64 scan_faulted; /* time at which scan_run() found page faults last */
 
-/* Something waits that is more urgent than a scan. */
+/* Return whether an event waits or the thread must end. Neither must wait for the end of a scan. */
 static bool scan_is_interrupted(void)
 {
 	return events_waiting() || !state_is(RUNNING);
 }
 
-/* Charge all processor time but that of the advice itself. Returns the charged time. */
+/*
+ * Charge the thread's processor time since the last call to the credit, except for the time of the
+ * advice itself. Return the charged time.
+ */
 static u64 scan_charge(void)
 {
 	u64 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns, used = cpu - scan_cpu;
@@ -72,7 +87,7 @@ static void scan_earn(u64 ns)
 
 /* --- results of a scan --- */
 
-/* The whole mapping has a mode that harms if another phase has begun. */
+/* Return whether the whole mapping has a mode that would slow down another phase of the program. */
 static bool scan_must_confirm(const struct map *map)
 {
 	return map->advisor.mode != HM_MODE_NORMAL && !map_is_hinted(map);
@@ -86,7 +101,7 @@ static void scan_suspend(struct map *map, bool suspended)
 	map->changed = true;
 }
 
-/* Do fresh accesses show that the mode of the mapping still fits? */
+/* Return whether fresh accesses show that the mode of the mapping still fits. */
 static bool scan_confirms(const struct map *map, u32 n)
 {
 	const struct hm_advisor *a = &map->advisor;
@@ -105,7 +120,10 @@ static bool scan_confirms(const struct map *map, u32 n)
 	return false;
 }
 
-/* @fresh: the same range was scanned a short time ago, so these accesses are new. */
+/*
+ * Pass the runs of a look to the policy. @fresh: the same range was scanned a short time ago, so
+ * these accesses are new.
+ */
 static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 {
 	u64 touched = 0;
@@ -132,8 +150,9 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 }
 
 /*
- * A program that syncs small pieces makes a whole folio dirty with each piece. In huge folios it
- * would write far more than it stores, so such a mapping gets none.
+ * Take huge folios from a mapping whose program stores little but dirties much. A program that
+ * syncs small pieces makes a whole folio dirty with each piece, so with huge folios it would write
+ * far more than it stores.
  */
 static void scan_judge(struct map *map)
 {
@@ -156,7 +175,7 @@ static void scan_judge(struct map *map)
 
 /* --- scans --- */
 
-/* There is little ahead of a stream, so this is cheap. */
+/* Scan the windows before the streams of a mapping. They are short, so this is cheap. */
 static void scan_ahead(struct map *map, u64 now)
 {
 	struct hm_touch window[HM_TRACKS];
@@ -170,7 +189,7 @@ static void scan_ahead(struct map *map, u64 now)
 		scan_found(map, n, now, true);
 }
 
-/* Returns where the scan stopped. */
+/* Scan a range. Return the address at which the scan stopped. */
 static u64 scan_range(struct map *map, u64 at, u64 end, u64 now, bool fresh)
 {
 	u32 n;
@@ -184,10 +203,12 @@ static u64 scan_range(struct map *map, u64 at, u64 end, u64 now, bool fresh)
 	return at ? at : end;
 }
 
-/* A scan of all of a mapping is complete. */
+/* A pass has reached the end of a mapping. */
 static void scan_end_pass(struct map *map)
 {
-	/* By now the kernel maps touched pages as huge pages, or it never will. */
+	/*
+	 * The kernel has had enough time to map huge pages. If it has mapped none, it never will.
+	 */
 	if (map->tried >= SCAN_TRIED && !map->huge_works)
 		map->advisor.facts.small = !map->huge;
 	map->huge_works |= map->huge > 0;
@@ -237,7 +258,7 @@ static void scan_slice(struct map *map, u64 now, bool slow)
 		scan_end_pass(map);
 }
 
-/* Does a scan of all mappings take longer than a change of phase may go unanswered? */
+/* Return whether a scan of all mappings takes so long that it would detect a new phase too late. */
 static bool scan_is_slow(void)
 {
 	struct map *map;
@@ -248,13 +269,16 @@ static bool scan_is_slow(void)
 	return sum * 2 * PACE_SHARE > SCAN_ANSWER_NS;
 }
 
-/* If the program has advised all of a mapping, the monitor gives no advice: no look is needed. */
+/*
+ * Skip a mapping that gets no advice, for example because the program has given a hint for all of
+ * it.
+ */
 static bool scan_skips(const struct map *map)
 {
 	return map->orphan || map->moving || map_is_hinted(map);
 }
 
-/* Scan until the credit for slices is spent, or all of each mapping was scanned once. */
+/* Scan slices until their credit is spent, or until each mapping was scanned completely once. */
 static void scan_all(u64 now)
 {
 	bool slow = scan_is_slow();
@@ -271,7 +295,10 @@ static void scan_all(u64 now)
 			scan_suspend(map, true);
 	}
 	scan_charge();
-	/* @left entries in succession had nothing to scan: the round is complete. */
+	/*
+	 * The loop ends when a whole turn through the table has found no mapping to scan: the round
+	 * is complete.
+	 */
 	while (left && scan_slice_credit > 0 && !scan_is_interrupted()) {
 		map = &steer_maps[scan_next++ % STEER_PAGE_MAPS];
 		if (!map->start || scan_skips(map) || map->round == scan_round) {
@@ -320,7 +347,10 @@ static void scan_look(u64 now)
 	}
 }
 
-/* No access for so long that the next one may be of another kind. */
+/*
+ * The program has made no page fault for so long that its next accesses may be of another kind.
+ * Suspend all advice until new accesses confirm it.
+ */
 static void scan_suspend_all(void)
 {
 	struct map *map;

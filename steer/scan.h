@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* Scan the mappings for touched pages, pass them to the policy, and carry its answers out. */
+/* Scan the mappings for touched pages, pass the pages to the policy, and carry out its answers. */
 #ifndef HM_STEER_SCAN_H
 #define HM_STEER_SCAN_H
 
@@ -11,14 +11,14 @@ struct scan_buffers {
 	u64 looks[LOOK_BYTES / 8];
 };
 
-/* Begin in a new thread. Returns false if the page tables cannot be read. */
+/* Prepare the scans in a new monitor thread. Return false if it cannot read the page tables. */
 bool scan_begin(struct scan_buffers *buffers);
 /*
- * Scan if there were page faults, and if the credit allows it. Returns the nanoseconds to wait
- * before the next call.
+ * Scan if the process had page faults since the last scan, and if the credit allows it. Return the
+ * nanoseconds to wait before the next call.
  */
 u64 scan_run(u64 now);
-/* A mapping is new, so scans may find something again. */
+/* A new mapping has come, so restart frequent scans. */
 void scan_soon(void);
 
 #endif /* HM_STEER_SCAN_H */

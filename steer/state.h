@@ -7,14 +7,14 @@
 
 enum state {
 	STOPPED,
-	STARTING, /* the thread is being made; the maker takes no signals */
+	STARTING, /* a thread of the program is starting the monitor, with all signals blocked */
 	RUNNING,
 	STOPPING,
 };
 
 bool state_is(enum state state);
 void state_set(enum state state);
-/* Returns false if the state is not @from. */
+/* Change the state atomically. Return false if it is not @from. */
 bool state_change(enum state from, enum state to);
 
 #endif /* HM_STEER_STATE_H */

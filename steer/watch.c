@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The monitor thread exists while large mappings do.
+ * The monitor thread exists as long as the process has large mappings.
  *
- * It has a table of descriptors of its own that begins empty. It takes no signals, and calls no
- * function of the C library that takes a lock or allocates. While there are no page faults it
- * scans nothing.
+ * It has its own table of descriptors, which is empty at first. It takes no signals, and calls no
+ * function of the C library that takes a lock or allocates. It scans nothing while there are no
+ * page faults.
  *
- * All its data is its own, except for the ring of events and the page that others read.
+ * It alone uses its data, except for the ring of events and the page that others read.
  */
 #include "watch.h"
 
@@ -25,12 +25,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* The thread stays for that long after its last mapping. */
+/* The thread ends this long after the last mapping has gone. */
 #define WATCH_LINGER_NS (50 * MS)
 bool watch_verbose;
 
-static int watch_barred; /* calls that need the process without the thread */
-/* The thread was tried, and this kernel or its rules do not allow it. */
+static int watch_barred; /* number of watch_stop() calls without a watch_allow() yet */
+/* The kernel, or a rule for this process, does not allow the thread. */
 #ifdef HM_NO_WATCH
 static bool watch_cannot = true;
 #else
@@ -39,8 +39,9 @@ static bool watch_cannot;
 static struct thread watch_thread;
 
 /*
- * All memory of the monitor, taken once, in a call of the program that maps memory. Memory taken
- * at another time could come to lie in a hole that the program has just made for itself.
+ * All memory of the monitor. watch_start() maps it once, inside a call of the program that maps
+ * memory. If the monitor mapped memory at another time, the kernel could place it in a hole that
+ * the program has just made for its own MAP_FIXED mapping.
  */
 static struct own {
 	char thread[THREAD_BYTES];
@@ -53,8 +54,8 @@ static struct own {
 /* --- the thread --- */
 
 /*
- * The page lies in a memfd of the monitor's table, where other processes find it. Its contents
- * stay when the thread goes and comes again.
+ * Create the page in a memfd in the monitor's table of descriptors, where other processes find it.
+ * A new monitor thread continues the contents of the previous one's page.
  */
 static void watch_open_page(void)
 {
@@ -75,7 +76,10 @@ static void watch_open_page(void)
 	__atomic_store_n(&record_page, page, __ATOMIC_RELEASE);
 }
 
-/* The monitor needs no rights for its own process, and a program may drop its own. */
+/*
+ * Drop the capabilities of this thread. The monitor needs none for its own process, and the program
+ * may have dropped its own.
+ */
 static void watch_drop_rights(void)
 {
 	struct {
@@ -92,9 +96,12 @@ static bool watch_begin(void)
 	struct sched_param normal = {};
 
 	call(SYS_prctl, PR_SET_NAME, (long)STEER_THREAD_NAME, 0, 0, 0, 0);
-	/* The thread that started it may have a real-time priority. */
+	/*
+	 * The thread that started the monitor may have a real-time priority, which the monitor
+	 * inherits.
+	 */
 	call(SYS_sched_setscheduler, 0, SCHED_OTHER, (long)&normal, 0, 0, 0);
-	/* From here on the table is the monitor's own, and empty. */
+	/* From here on this thread has its own table of descriptors, and it is empty. */
 	if (call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0, 0, 0) < 0)
 		return false;
 	if (!scan_begin(&watch_own->scan))
@@ -105,7 +112,10 @@ static bool watch_begin(void)
 	return true;
 }
 
-/* Returns whether a mapping is new. @settle: the monitor can find out about its file. */
+/*
+ * Take all waiting events. Return whether one of them added a mapping. @settle: look up the files
+ * of new mappings; otherwise drop these mappings.
+ */
 static bool watch_take_events(bool settle)
 {
 	struct event event;
@@ -129,7 +139,7 @@ static bool watch_take_events(bool settle)
 	return new;
 }
 
-/* The field of /proc/self/stat so many after the name, which may contain blanks. */
+/* Return the @n-th field after the name in /proc/self/stat. The name may contain blanks. */
 static const char *watch_stat_field(const char *text, int n)
 {
 	const char *at = strrchr(text, ')');
@@ -140,8 +150,9 @@ static const char *watch_stat_field(const char *text, int n)
 }
 
 /*
- * A process ends with its last thread, which must not be this one. If the first thread has ended
- * and no other one is left, this thread ends at once.
+ * End this thread if it is the last one of the process. A process exists as long as any of its
+ * threads does, and the monitor must not keep it alive. The kernel counts the first thread as long
+ * as any thread is left, so two threads are the ended first one and this one.
  */
 static void watch_end_with_others(void)
 {
@@ -152,7 +163,9 @@ static void watch_end_with_others(void)
 		call(SYS_exit, 0, 0, 0, 0, 0, 0);
 }
 
-/* Returns when there has been no mapping for a while, or when the thread is to end. */
+/*
+ * Scan and advise, until the process has had no mapping for WATCH_LINGER_NS or the thread must end.
+ */
 static void watch_loop(void)
 {
 	u64 now = now_ns(), mapped = now, alive = now, wait;
@@ -164,7 +177,7 @@ static void watch_loop(void)
 			scan_soon();
 		now = now_ns();
 		if (!act_sync_all()) {
-			/* Another event is being put. */
+			/* A thread of the program is putting an event. Wait for it. */
 			events_sleep(word, MS);
 			continue;
 		}
@@ -187,7 +200,7 @@ static void watch_report_running(bool running)
 		record_page->running = running;
 }
 
-/* Take all advice back and forget all mappings. */
+/* Take all advice back, and forget all mappings. */
 static void watch_end(void)
 {
 	struct map *map;
@@ -208,7 +221,10 @@ static void watch_end(void)
 	act_ending = false;
 }
 
-/* Once the state is STOPPED another thread may begin, so nothing is touched after that. */
+/*
+ * The main function of the thread. When the state is STOPPED, another monitor thread may begin, so
+ * this one must not access the shared data after that.
+ */
 static int watch_run(void *unused)
 {
 	struct event event;
@@ -216,7 +232,7 @@ static int watch_run(void *unused)
 	(void)unused;
 	state_change(STARTING, RUNNING);
 	if (!watch_begin()) {
-		/* It would fail again. */
+		/* A second attempt would fail, too. */
 		__atomic_store_n(&watch_cannot, true, __ATOMIC_SEQ_CST);
 		while (event_take(&event))
 			if (event.room)
