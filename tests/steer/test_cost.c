@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* What the monitor costs, and that no advice stays when it does not fit any more. */
+/*
+ * The cost of the monitor: short scans, one budget, few events. And the monitor takes back advice
+ * that does not fit any more.
+ */
 #include "common.h"
 
 #include "events.h"
@@ -15,7 +18,10 @@ static uint64_t memory = SIZE;
 static bool hold, held;
 static uint64_t longest_scan, scans;
 
-/* The monitor calls this in its first look, and is busy until the test lets it go on. */
+/*
+ * The monitor calls this function in its first look. It keeps the monitor busy until the test
+ * clears @hold.
+ */
 uint64_t memory_for_cache(void)
 {
 	__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
@@ -24,7 +30,7 @@ uint64_t memory_for_cache(void)
 	return memory;
 }
 
-/* The linker puts this in the place of look(). */
+/* The linker replaces look() with this function. */
 uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
 {
@@ -43,7 +49,7 @@ static uint64_t random_number(void)
 	return state ^= state << 17;
 }
 
-/* Page faults that have nothing to do with any file. */
+/* Make page faults outside of all files. */
 static void fault_elsewhere(unsigned int n)
 {
 	static volatile char *page;
@@ -57,7 +63,7 @@ static void fault_elsewhere(unsigned int n)
 	}
 }
 
-/* Random accesses up to the advice for them. */
+/* Read random pages until the monitor has given MADV_RANDOM. */
 static void read_at_random(volatile char *at, size_t size)
 {
 	int i;
@@ -69,7 +75,10 @@ static void read_at_random(volatile char *at, size_t size)
 	CHECK(has_flag((void *)at, " rr"));
 }
 
-/* A scan holds mmap_lock, so it must be short, and the monitor must come to an end of it. */
+/*
+ * A scan holds mmap_lock, so a single one must be short. But together the scans must reach the end
+ * of the mapping.
+ */
 static void scans_are_short(void)
 {
 	int fd = open_file(O_RDONLY);
@@ -87,13 +96,13 @@ static void scans_are_short(void)
 		(void)((volatile char *)at)[i];
 	WAIT_FOR(told_of(at) && told_of(at)->touched >= SIZE);
 	before = __atomic_load_n(&scans, __ATOMIC_SEQ_CST);
-	/* Scans go on. */
+	/* Scans continue while there are page faults. */
 	WAIT_FOR((fault_elsewhere(10), __atomic_load_n(&scans, __ATOMIC_SEQ_CST) > before + 20));
 	CHECK(longest_scan <= SLICE && longest_scan >= 2 * MB);
 	CHECK(!ftruncate(open_file(O_RDWR), SIZE));
 }
 
-/* One budget, whatever the number of mappings. */
+/* All mappings share one budget, so more mappings do not cost more. */
 static void many_mappings_cost_no_more(void)
 {
 	static const unsigned int counts[] = { 1, 16, 64, 300 };
@@ -105,7 +114,7 @@ static void many_mappings_cost_no_more(void)
 
 	for (i = 0; i < 4; i++) {
 		for (; n < counts[i]; n++) {
-			/* Not aligned, so that pages are mapped one by one. */
+			/* The mapping is not aligned, so the kernel maps its pages one by one. */
 			at = mmap(NULL, SIZE / 2 - PAGE, PROT_READ, MAP_SHARED, fd, (off_t)PAGE);
 			CHECK(at != MAP_FAILED && !madvise(at, SIZE / 2 - PAGE, 22));
 			steer_mapped(at, SIZE / 2 - PAGE, PROT_READ, MAP_SHARED, (off_t)PAGE);
@@ -126,7 +135,10 @@ static void many_mappings_cost_no_more(void)
 	}
 }
 
-/* An allocator works between two mappings: the monitor learns nothing of that. */
+/*
+ * An allocator maps and unmaps memory between two steered mappings. The monitor gets no event for
+ * it.
+ */
 static void other_memory_sends_no_event(void)
 {
 	const size_t gap_size = 256 * MB;
@@ -149,7 +161,7 @@ static void other_memory_sends_no_event(void)
 	CHECK(events_word() == word && told_of(above) && told_of(below));
 }
 
-/* More events than there is room for, while the monitor is busy. */
+/* While the monitor is busy, the program puts more events than the ring holds. */
 static void burst_loses_nothing(void)
 {
 	int fd = open_file(O_RDONLY);
@@ -166,7 +178,7 @@ static void burst_loses_nothing(void)
 		steer_unmapping(at + i * 2 * PAGE, PAGE);
 		CHECK(!munmap(at + i * 2 * PAGE, PAGE));
 	}
-	/* The beginning of this one goes, and other memory comes there. */
+	/* The program replaces the first 8 MB of this mapping by other memory. */
 	steer_unmapping(other, 8 * MB);
 	CHECK(mmap(other, 8 * MB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 		   -1, 0) == other);
@@ -177,7 +189,10 @@ static void burst_loses_nothing(void)
 	CHECK(!has_flag(other, " rr") && !has_flag(other, " nh"));
 }
 
-/* Before it sleeps, the monitor takes its advice back: the next access may be of another kind. */
+/*
+ * Before the monitor sleeps, it takes its advice back, because the next accesses may be of another
+ * kind.
+ */
 static void advice_goes_before_sleep(void)
 {
 	int fd = open_file(O_RDONLY);
@@ -187,14 +202,14 @@ static void advice_goes_before_sleep(void)
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	read_at_random(at, SIZE);
 	WAIT_FOR(!has_flag(at, " rr"));
-	/* It comes again with the next accesses. */
+	/* The monitor gives the advice again after further random accesses. */
 	CHECK(!madvise(at, SIZE, MADV_DONTNEED));
 	read_at_random(at, SIZE);
 }
 
 /*
- * A scan of everything takes long here, so accesses must confirm the advice. The file has a
- * terabyte and no data.
+ * A scan of the whole mapping takes long here, so accesses must confirm the advice, and the monitor
+ * takes it back without them. The file has a size of 1 TB and no data.
  */
 static void unconfirmed_advice_goes(void)
 {
@@ -208,7 +223,10 @@ static void unconfirmed_advice_goes(void)
 	}
 	at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	CHECK(at != MAP_FAILED);
-	/* One page in 16, of a part, and with advice so that this is quick. */
+	/*
+	 * Touch each 16th page of a part. With MADV_RANDOM the kernel reads nothing ahead, so this
+	 * is quick.
+	 */
 	CHECK(!madvise((void *)at, size, MADV_RANDOM));
 	for (i = 0; i < 20000; i++)
 		(void)at[(size_t)i * 16 * PAGE];
@@ -221,7 +239,10 @@ static void unconfirmed_advice_goes(void)
 	CHECK(!ftruncate(fd, SIZE));
 }
 
-/* The smaller part of a mapping that is cut is left alone, and so has no advice. */
+/*
+ * When the program cuts a mapping in two, the monitor stops steering the smaller part, and takes
+ * its advice back.
+ */
 static void part_that_is_left_has_no_advice(void)
 {
 	int fd = open_file(O_RDONLY);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* How the monitor thread comes and goes: beside FUSE, under filters, and before setuid(). */
+/*
+ * Start and end of the monitor thread: in a process with FUSE files, under seccomp filters, and
+ * before setuid().
+ */
 #include "common.h"
 
 #include "device.h"
@@ -22,7 +25,10 @@
 
 static bool hold, held;
 
-/* The monitor calls this in its first look, and is busy until the test lets it go on. */
+/*
+ * The monitor calls this function in its first look. It keeps the monitor busy until the test
+ * clears @hold.
+ */
 uint64_t memory_for_cache(void)
 {
 	__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
@@ -40,7 +46,11 @@ static bool fuse_skipped(const char *path)
 	return !path;
 }
 
-/* Starting the monitor would send FLUSH for each copy of a descriptor. */
+/*
+ * If the monitor copied the table of descriptors, the kernel would send FLUSH for each descriptor
+ * that the monitor then closes. So the monitor does not start while a low descriptor is that of a
+ * FUSE file.
+ */
 static void fuse_is_not_flushed(void)
 {
 	const char *path = fuse_begin();
@@ -56,7 +66,7 @@ static void fuse_is_not_flushed(void)
 	CHECK(threads_now() == 1 && !fuse_count(FUSE_FLUSH));
 	CHECK(!fuse_count(FUSE_STATFS) && write(other, "b", 1) == 1);
 	unmap_file(at);
-	/* The program's own. */
+	/* This FLUSH is that of the program's close(). */
 	CHECK(!close(other) && fuse_count(FUSE_FLUSH) == 1);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	WAIT_FOR(told_of(at));
@@ -64,7 +74,10 @@ static void fuse_is_not_flushed(void)
 	fuse_end();
 }
 
-/* Map the file of the FUSE server. Only descriptors below 64 keep the monitor away. */
+/*
+ * Map the file of the FUSE server. Its descriptor is 100 or more, as only one below 64 prevents the
+ * monitor from starting.
+ */
 static char *map_fuse_file(const char *path)
 {
 	int low = open(path, O_RDONLY | O_CLOEXEC), fd = fcntl(low, F_DUPFD_CLOEXEC, 100);
@@ -76,7 +89,10 @@ static char *map_fuse_file(const char *path)
 	return at;
 }
 
-/* A mapping of such a file sends no request that the program did not cause. */
+/*
+ * The monitor does not steer a FUSE file, so the server gets no request that the program did not
+ * cause.
+ */
 static void fuse_is_not_steered(void)
 {
 	const char *path = fuse_begin();
@@ -99,7 +115,7 @@ static void fuse_is_not_steered(void)
 	fuse_end();
 }
 
-/* Where the server hangs, nothing of ours waits for it. */
+/* While the FUSE server hangs, neither the monitor nor steer_alone() waits for it. */
 static void hung_server_holds_nothing(void)
 {
 	const char *path = fuse_begin();
@@ -127,7 +143,7 @@ static void filter(struct sock_filter *code, size_t n)
 	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
-/* One call gets another answer. */
+/* Install a filter that returns @answer for one system call. */
 static void filter_call(unsigned int number, unsigned int answer)
 {
 	struct sock_filter code[] = {
@@ -148,7 +164,10 @@ static long minor_faults(void)
 	return usage.ru_minflt;
 }
 
-/* A container's filter: the monitor comes, and the memory is not copied for that. */
+/*
+ * Under a filter like that of a container, the monitor starts. permit_calls() must not copy the
+ * program's memory to test the filter, as then a store to each page would fault afterwards.
+ */
 static void filter_that_allows(void)
 {
 	const size_t size = 64 * MB;
@@ -171,7 +190,7 @@ static void filter_that_allows(void)
 	CHECK(prctl(PR_GET_DUMPABLE) == 1);
 }
 
-/* Older container runtimes refuse calls that they do not know. */
+/* Older container runtimes refuse system calls that they do not know. */
 static void filter_that_refuses(void)
 {
 	int fd = open_file(O_RDONLY), before = dup(fd), i, k;
@@ -189,7 +208,10 @@ static void filter_that_refuses(void)
 	CHECK(!told_of(at));
 }
 
-/* Each of these is a call that the monitor makes and the program does not. */
+/*
+ * The monitor makes each of these system calls, and the program does not. If a filter kills the
+ * process for one of them, the monitor must not start.
+ */
 static void filter_that_kills(void)
 {
 	static const unsigned int calls[] = {
@@ -240,7 +262,7 @@ static void without_huge_pages(void)
 		nap();
 	}
 	CHECK(has_pattern((void *)at, STEER_RANDOM) && has_flag((void *)at, " rr"));
-	/* A stream splits the kernel's area for the mapping. */
+	/* The advice for a stream splits the kernel's area of the mapping. */
 	for (round = 0; round < 50 && told_of((void *)at)->count[STEER_ACT_HUGE] == 0; round++) {
 		CHECK(!madvise((void *)at, SIZE, MADV_DONTNEED));
 		for (page = 32 * MB; page < 64 * MB; page += PAGE) {
@@ -255,7 +277,7 @@ static void without_huge_pages(void)
 
 /* --- page size --- */
 
-/* A kernel with larger pages refuses an address between two of them. */
+/* A kernel with larger base pages refuses an address that is no multiple of their size. */
 static void large_base_pages_are_refused(void)
 {
 	struct sock_filter code[] = {
@@ -283,7 +305,10 @@ static uint64_t device_of(const char *path)
 	return st.st_dev;
 }
 
-/* Without a request to any file system: an overlayfs has the setting of the one below. */
+/*
+ * device_is_local() sends no request to a file system. The device of an overlayfs mount has the
+ * read-ahead setting of the lower device.
+ */
 static void devices_are_found(void)
 {
 	char top[] = "/var/tmp/hugemap-overlay-XXXXXX", options[200];
@@ -320,7 +345,10 @@ static void *get_alone(void *unused)
 	return NULL;
 }
 
-/* However long the monitor takes, the call waits for it. No mapping brings it back meanwhile. */
+/*
+ * steer_alone() waits until the monitor has ended, however long that takes. During this time no new
+ * mapping starts the monitor again.
+ */
 static void alone_waits(void)
 {
 	int fd = open_file(O_RDONLY), i;
@@ -344,7 +372,10 @@ static void alone_waits(void)
 	WAIT_FOR(threads_now() == 2);
 }
 
-/* pthread_atfork(3) does not see these children, which have no monitor and not its memory. */
+/*
+ * The handler of pthread_atfork(3) does not run in children of a raw clone or fork. They have
+ * neither the monitor nor its memory.
+ */
 static void raw_children(void)
 {
 	int fd = open_file(O_RDONLY), status, i;

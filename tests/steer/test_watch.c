@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* The watcher: what it advises, and what it leaves alone. */
+/* The advice that the monitor gives, and the mappings that it does not steer. */
 #include "common.h"
 
 #include "memory.h"
 
 static uint64_t memory = 4096 * MB;
 
-/* The watcher calls this one instead of steer/memory.c's. */
+/* The monitor calls this function instead of the one in steer/memory.c. */
 uint64_t memory_for_cache(void)
 {
 	return memory;
@@ -27,11 +27,14 @@ static void random_pages(void)
 	int fd = open_file(O_RDONLY), round, i;
 	volatile char *at;
 
-	/* If memory could hold the mapping twice, random reads would be left to the kernel. */
+	/*
+	 * Memory must not hold the mapping twice. Otherwise the policy gives no advice for random
+	 * reads.
+	 */
 	memory = SIZE;
 	forget_cached(fd);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
-	/* Some at a time, as slowly as a disk would have it. */
+	/* Read a few pages at a time, as slowly as a disk would. */
 	for (round = 0; round < 2000 && !has_pattern((void *)at, STEER_RANDOM); round++) {
 		for (i = 0; i < 2; i++) {
 			uint64_t page = random_page();
@@ -58,8 +61,8 @@ static void stream(void)
 }
 
 /*
- * Store to each page of all of it, and sync each @step bytes unless that is 0. Returns whether
- * huge pages were asked for at the end.
+ * Store to each page of a mapping, and sync each @step bytes unless that is 0. Return whether the
+ * monitor has requested huge pages for its end.
  */
 static bool is_helped_after_stores(char *at, size_t step)
 {
@@ -76,8 +79,8 @@ static bool is_helped_after_stores(char *at, size_t step)
 }
 
 /*
- * In huge folios a program that syncs small pieces would write far more than it stores. One that
- * does not sync is helped.
+ * A program that syncs small pieces would write far more than it stores in huge folios, so the
+ * monitor takes them back. A program that does not sync keeps them.
  */
 static void small_writes_are_left_alone(void)
 {
@@ -97,7 +100,9 @@ static void small_writes_are_left_alone(void)
 	CHECK(helped && left);
 }
 
-/* In memory a hole that is read takes room: such files are left alone. */
+/*
+ * A read of a hole in a file in memory allocates memory. So the monitor does not steer such files.
+ */
 static void files_in_memory_are_left_alone(void)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);
@@ -124,7 +129,10 @@ static void hints_win(void)
 	CHECK(!told_of(at)->count[STEER_ACT_POPULATE] && !told_of(at)->count[STEER_ACT_HUGE]);
 }
 
-/* What was advised before the program spoke is taken back, as far as it contradicts. */
+/*
+ * When the program gives a hint, the monitor takes back its earlier advice that contradicts the
+ * hint.
+ */
 static void late_hints_win(void)
 {
 	int fd = open_file(O_RDONLY);
@@ -139,7 +147,10 @@ static void late_hints_win(void)
 	CHECK(has_flag(at + SIZE - PAGE, " rr"));
 }
 
-/* Advice stays known when a part of a mapping goes, and goes with the watcher. */
+/*
+ * When the program unmaps a part of a mapping, the monitor still knows the advice for the rest, and
+ * takes it back when it ends.
+ */
 static void parts_are_taken_back(void)
 {
 	int fd = open_file(O_RDONLY);
