@@ -167,9 +167,11 @@ u64 hm_stream_take_note(const struct hm_file *file, const struct hm_fault_range 
 }
 
 /*
- * A store at the start of a block faults first, and that fault may move its stream past the block
- * before hm_dirty_map_store() looks for the stream. Such a stream needs this many more faults than
- * opts.stream_min, because a few stores may lead there by chance.
+ * The first store to a block faults before hm_dirty_map_store() looks for its stream, and this
+ * fault may move the stream past the block. Example: a stream has stored to pages 0 to 511. The
+ * fault on page 512 brings in the whole block and sets ->next to 1024, so the store no longer finds
+ * ->next at 512. Such a stream counts only with this many more faults than opts.stream_min, because
+ * a few random stores may put a stream there by chance.
  */
 #define ADVANCED_MORE_FAULTS 2u
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * All differences between the kernels that the module supports. The probes in
- * kernel/compat/probes/ find out which functions a kernel has; its version is not checked.
+ * All differences between the kernels that the module supports. The probes in kernel/compat/probes/
+ * detect which functions a kernel has; no code checks its version.
  */
 #ifndef HUGEMAP_COMPAT_H
 #define HUGEMAP_COMPAT_H

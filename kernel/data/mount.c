@@ -97,7 +97,7 @@ static int mount_start_core(struct hugemap_mount *mount, struct fs_context *fc)
 		hugemap_errorfc(fc, "%s", wrong);
 		return -EINVAL;
 	}
-	/* The pool may grow to twice its size, if the core can count that far. */
+	/* A remount may let the pool grow to twice its size, if the core allows so many frames. */
 	opts.pool_frames *= 2;
 	if (hm_options_check(&opts))
 		opts.pool_frames /= 2;

@@ -103,7 +103,10 @@ ssize_t hugemap_direct_read(struct kiocb *iocb, struct iov_iter *to)
 									  iocb->ki_pos + count);
 	if (n)
 		return n;
-	/* btrfs faults missing pages in while it holds its inode lock, which a fault may need. */
+	/*
+	 * btrfs would fault missing pages in while it holds its inode lock, and that fault may need
+	 * the same lock. So fault them in before.
+	 */
 	if (hugemap_lower_file(iocb->ki_filp) &&
 	    file_inode(hugemap_lower_file(iocb->ki_filp))->i_sb->s_magic == BTRFS_SUPER_MAGIC)
 		fault_in_iov_iter_writeable(to, count);
