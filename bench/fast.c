@@ -77,7 +77,7 @@ const char *fast_create(uint64_t bytes, char *why, size_t size)
 	if (zram < 0)
 		return NULL;
 	guard_fast(zram, "");
-	/* The data is random. lz4 finds out fastest that it cannot be compressed. */
+	/* The data is random, so it cannot be compressed. lz4 detects that fastest. */
 	zram_write(zram, "comp_algorithm", "lz4");
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
 	snprintf(device, sizeof(device), "/dev/zram%d", zram);

@@ -12,7 +12,7 @@ struct run;
 extern const struct scenario scenarios[];
 extern const unsigned int nscenarios;
 const struct scenario *scenario_find(const char *name);
-/* "threads" or "processes": what the workers of the scenario are */
+/* Return the word for @n workers of the scenario: "thread", "threads", "process" or "processes". */
 const char *scenario_workers(const struct scenario *scenario, unsigned int n);
 
 /**

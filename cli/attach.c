@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define MIN_SIZE_DEFAULT (16ull << 20)
-#define PLAIN_WIDTH 200 /* of lines without a terminal, as paths are long */
+#define PLAIN_WIDTH 200 /* width of lines without a terminal: paths are long */
 #define DRAW_SECONDS 0.5
 #define HELP "q)uit  arrows and page keys scroll"
 

@@ -90,8 +90,8 @@ static int range_populate(char *start, const char *end)
 }
 
 /*
- * The address where the file ends: pages from there on raise SIGBUS. @end if the file goes
- * on beyond it, or if its length is unknown because its name was deleted.
+ * Return the address at which the file ends; pages behind it raise SIGBUS. Return @end if the file
+ * extends beyond it, or if its length is unknown because its name was deleted.
  */
 static char *range_end_of_file(const struct area *area, char *end)
 {

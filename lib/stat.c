@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* hugemap_stat(): what the kernel has mapped, and what steering did. */
+/* hugemap_stat(): count the pages that the kernel has mapped, and the advice of steering. */
 #include "lib.h"
 
 #include "areas.h"

@@ -142,7 +142,9 @@ static size_t exec_room(const char *arg, va_list *args)
 	return n * sizeof(arg);
 }
 
-/* Afterwards @args is behind the null pointer. */
+/*
+ * Copy the arguments up to the null pointer into @argv. @args then continues behind that pointer.
+ */
 static char **exec_collect(char **argv, const char *arg, va_list *args)
 {
 	size_t n = 0;

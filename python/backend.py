@@ -2,7 +2,7 @@
 """The build backend that pip calls: meson-python of any version.
 
 Newer versions tag a wheel for the stable ABI only if pyproject.toml has `limited-api`.
-Older versions, such as Debian 12's, find out by the module's name and reject that key.
+Older versions, such as Debian 12's, detect the ABI by the module's name and reject that key.
 """
 import mesonpy
 from mesonpy import *  # noqa: F401,F403

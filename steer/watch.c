@@ -280,10 +280,10 @@ bool watch_is_impossible(void)
 	return __atomic_load_n(&watch_cannot, __ATOMIC_RELAXED);
 }
 
-/* Returns false if the thread cannot be had in this process at all. */
+/* Try to start the thread. Return false if this process can never have it. */
 static bool watch_try(void)
 {
-	/* The last thread has ended, but may use its stack a moment longer. */
+	/* The previous thread has ended, but may still use its stack for a moment. */
 	while (!thread_wait_gone(&watch_thread))
 		;
 	if (!watch_take_own() || !permit_calls(watch_own->thread + THREAD_BYTES) ||

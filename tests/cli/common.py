@@ -51,7 +51,7 @@ def is_sentence(text):
 
 
 def sysfs_files(part):
-    """The files that hugemap(5) tells about: "Settings" or "Numbers"."""
+    """Return the files that hugemap(5) documents in a section: "Settings" or "Numbers"."""
     with open(f"{BUILD}/man/hugemap.5") as file:
         section = re.split(r"\n\.S[sh] ", file.read().split(f".Ss {part} in sysfs")[1])[0]
     return re.findall(r"(?m)^\.It Pa (\w+)$", section)

@@ -78,13 +78,13 @@ class Case(unittest.TestCase):
         return done.returncode, done.stdout, done.stderr
 
     def same(self, *args, **kwargs):
-        """Returns what the program does, with and without."""
+        """Run a program without the library and with it. Fail if the two runs differ. Return the first result."""
         plain = self.end_of(*args, **kwargs)
         self.assertEqual(self.end_of(HUGEMAP, "run", *args, **kwargs), plain, args)
         return plain
 
     def served(self, *args, **kwargs):
-        """The library is in the program that is started at last."""
+        """Check that the library is loaded in the last program that @args starts."""
         plain = self.end_of(*args, **kwargs)
         done = self.end_of(HUGEMAP, "run", *args, **kwargs)
         self.assertEqual((done[0], done[2]), (plain[0], plain[2]), args)

@@ -359,7 +359,7 @@ static void random_in_a_hurry_is_random(void **state)
 	world_make(&w, PAGES, PAGES / 8, false);
 	for (i = 0; i < 4; i++)
 		access_page(&w, any_page(PAGES));
-	w.period_ns = 400000000; /* thousands of pages */
+	w.period_ns = 400000000; /* 400 ms, in which the program touches thousands of pages */
 	w.read = w.wanted = 0;
 	for (i = 0; i < 200000; i++)
 		access_page(&w, any_page(PAGES));
@@ -586,7 +586,10 @@ static void stride_is_followed(s64 step)
 	world_end(&w);
 }
 
-/* Runs of 512 KB at equal distances: a single page of each run is not enough. */
+/*
+ * The program reads runs of 512 KB at equal distances. That is no stride, as the advice for a
+ * stride would read only one page of each run.
+ */
 static void runs_at_a_distance_are_no_stride(void **state)
 {
 	struct world w;

@@ -477,7 +477,7 @@ static void test_fault_around_row(void **state)
 	last = ~0ull;
 	assert_true(hm_fault_around(env.file, top, &first, &last, &unit));
 	assert_int_equal(last, top);
-	/* Each page counts as used once only. */
+	/* Each page counts only once as used. */
 	assert_int_equal(hm_cache_count(env.cache, HM_C_AHEAD_USED), 5);
 	/*
 	 * hm_fault_around() returns no unit at the marker or at an uncached page, and the requested

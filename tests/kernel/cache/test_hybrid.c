@@ -134,7 +134,11 @@ static void test_requests(void **state)
 			 BLOCK);
 	assert_int_equal(
 		read_page(&r, P(9) + 1, HM_ACCESS(.size = HM_SIZE_AUTO_BASE, .promote = true)), 1);
-	/* A stream ends at the previous block. Without a request, the next fault reads a block. */
+	/*
+	 * A stream ends at the previous block. An access that requests random order
+	 * (HM_ORDER_RANDOM) does not continue it, so it reads a page. An access without a request
+	 * continues it and reads a block.
+	 */
 	for (i = 4; i; i--)
 		hm_readahead(r.env.file, P(50) - i, AUTO, &plan);
 	assert_int_equal(read_page(&r, P(50), AUTO_AND(.order = HM_ORDER_RANDOM)), 1);

@@ -478,8 +478,9 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 			 (long long)end, (long long)disk->size);
 		model_resizes(changed, end);
 		/*
-		 * The engine has cached the words between the two ends, or they are zeros as in the
-		 * lower file.
+		 * The engine has cached the words between the end of the lower file and that of the
+		 * upper one, or they are zeros, as the extended lower file has them. So the values
+		 * of words change only behind the upper end.
 		 */
 		model_resize(changed, changed->hi->vfs_inode.i_size, end);
 		resize(disk, end);
