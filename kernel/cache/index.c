@@ -253,14 +253,15 @@ static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end,
 	bool whole = first == start && end == start + HM_BLOCK_PAGES;
 
 	/*
-	 * If only a part of the block has no data, only a split block can record that, in the bits
-	 * of its pages. Data in a part clears the bit of any block.
+	 * The bit of the leaf means that the whole block has no data. If only a part of the block
+	 * has no data, the bits of the pages of a split block record that. If a part gets data, the
+	 * leaf's bit is cleared.
 	 */
 	if (whole && zero_fill)
 		hm_bit_set(pos->leaf->zero_fill, pos->leaf_slot);
 	else if (!zero_fill)
 		hm_bit_clear(pos->leaf->zero_fill, pos->leaf_slot);
-	/* Data may have holes beside it, so it does not clear this bit. */
+	/* The rest of the block may still have holes, so data in a part does not clear this bit. */
 	if (zero_fill)
 		hm_bit_set(pos->leaf->needs_alloc, pos->leaf_slot);
 	for (; base && first < end; first++) {

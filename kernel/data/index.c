@@ -91,7 +91,10 @@ static int index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
 		at = min(hole > data ? hole : max(size, data + 1), end);
 		bitmap_clear(zero_fill, index_part_of(parts, data),
 			     index_part_of(parts, at - 1) - index_part_of(parts, data) + 1);
-		/* This part holds data and has a hole: the rest of it tells nothing new. */
+		/*
+		 * This part holds data and has a hole, so both of its bits are known. Continue with
+		 * the next part.
+		 */
 		if (at < min(end, size) && at & ((1ll << parts->shift) - 1)) {
 			bitmap_set(holes, index_part_of(parts, at), 1);
 			at = round_up(at, 1ll << parts->shift);

@@ -215,7 +215,13 @@ static void rw_make_room(struct hugemap_inode *hi, loff_t size)
 			   hugemap_unit_idle(hi, last));
 	}
 	hugemap_race_point("write: old end zeroed, no room behind");
-	/* In this order: hm_file_add_node() may run at the same time for a reader. */
+	/*
+	 * Set the size before the holes are recorded:
+	 * CPU 0 (writer): sets the size; takes node_lock, and records the holes in all nodes.
+	 * CPU 1 (reader): looks for holes; takes node_lock, compares the size, and adds a node.
+	 * If CPU 1 adds its node first, CPU 0 records the holes in this node, too. Otherwise CPU 1
+	 * sees the new size, and hm_file_add_node() fails.
+	 */
 	hm_file_set_size(hi->hfile, size);
 	hugemap_race_point("write: room behind the end, holes not known");
 	hugemap_note_zero_fill(hi, old_end, end + 1 - old_end, true);
