@@ -37,7 +37,7 @@ static void scan(struct trace *t, u64 start, u64 end, bool store)
 		trace_add(t, start++, store);
 }
 
-/* The page at a rank of the order of heat; hot pages are spread over the file. */
+/* Return the page that has a rank by heat (0 = the hottest). Hot pages are spread over the file. */
 static u32 scatter(const struct trace *t, u32 rank)
 {
 	return (u32)((rank * 2654435761ull + 12345) % t->pages);
