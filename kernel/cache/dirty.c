@@ -94,9 +94,11 @@ void hm_dirty_sub(const struct hm_pos *pos)
 	while (since && !hm_atomic_cas(&file->dirty_since, &since, 0))
 		;
 	/*
-	 * Another CPU may have made a unit dirty and seen the old dirty_since, which is 0 now. That
-	 * CPU adds to the counter, then reads dirty_since. This CPU sets dirty_since to 0, then
-	 * reads the counters. All are full barriers, so at least one of the two sees the other.
+	 * Another CPU may make a unit dirty before dirty_since becomes 0:
+	 * CPU 0 (here): sets dirty_since to 0; reads the counters of the file.
+	 * CPU 1 (store): adds to a counter; reads dirty_since, and starts the age if it is 0.
+	 * Both writes are full barriers. So CPU 1 reads 0, or CPU 0 reads the new count and starts
+	 * the age.
 	 */
 	if (hm_file_dirty_pages(file))
 		hm_dirty_start_age(file);
@@ -121,9 +123,12 @@ static u32 hm_dirty_next_bit(const unsigned long *map, u32 from, u32 bits)
 }
 
 /*
- * Clear a summary bit after a walk that found no bit set below it. A marker may have set one after
- * the walk: check the level below again, and if a bit is set there, set the summary bit again. The
- * caller holds dirty_lock.
+ * Clear a summary bit after a walk that found no bit set below it. The caller holds dirty_lock, but
+ * a marker takes no lock:
+ * CPU 0 (walk): finds no bit below; clears the summary bit; reads the level below again.
+ * CPU 1 (marker): sets a bit below; reads the summary bit, and sets it if it is clear.
+ * Both writes are full barriers. So CPU 1 reads the clear summary bit, or CPU 0 reads the bit below
+ * and sets the summary bit again.
  */
 static void hm_dirty_summary_update(unsigned long *summary, u32 slot, const unsigned long *below,
 				    u32 bits)
