@@ -126,8 +126,15 @@ struct hugemap_options {
  */
 enum hugemap_counter {
 #define HUGEMAP_MODULE(id, name, help) HUGEMAP_C_##id,
+#define HUGEMAP_MODULE_ONLY(id, help) HUGEMAP_C_##id,
 #include "hugemap_counters.def"
 	HUGEMAP_COUNTERS,
+};
+
+enum hugemap_histogram {
+#define HUGEMAP_LATENCY(id, name, help) HUGEMAP_H_##id,
+#include "hugemap_counters.def"
+	HUGEMAP_HISTOGRAMS,
 };
 
 struct hugemap_counts {
@@ -235,13 +242,10 @@ struct hugemap_mount {
 	atomic_t dirtied_claimed; /* A: units that became dirty while claimed for eviction */
 	int awaited; /* A: value of @dirtied_claimed at the last hugemap_wait_claims() */
 	atomic64_t syncs; /* A: number of the last hugemap_data_sync() */
-	atomic_t depth; /* A: I/Os in flight */
 
-	/* counters and histograms */
-	struct hugemap_counts __percpu *counts; /* I; the counters are per CPU */
-	struct hm_hist *fault_ns; /* I: faults that waited, I/O included */
-	struct hm_hist *read_ns; /* I: reads of the lower file */
-	struct hm_hist *write_ns; /* I: writes to the lower file */
+	/* counters and histograms, per CPU */
+	struct hugemap_counts __percpu *counts; /* I */
+	struct hm_hist __percpu *hist[HUGEMAP_HISTOGRAMS]; /* I */
 
 	/* miss.c */
 	spinlock_t fault_error_lock; /* - */
@@ -385,6 +389,20 @@ static inline void hugemap_count(struct hugemap_mount *mount, enum hugemap_count
 }
 
 u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter counter);
+
+/* The number of I/Os in flight. 0 means that at some time during the call there was none. */
+u64 hugemap_in_flight(const struct hugemap_mount *mount);
+
+/* Record a latency. hm_hist_record() is atomic, so the task may move to another CPU during it. */
+static inline void hugemap_record(struct hugemap_mount *mount, enum hugemap_histogram histogram,
+				  u64 ns)
+{
+	hm_hist_record(raw_cpu_ptr(mount->hist[histogram]), ns);
+}
+
+/* Add the records of all CPUs to a histogram. */
+void hugemap_recorded(const struct hugemap_mount *mount, enum hugemap_histogram histogram,
+		      struct hm_hist *sum);
 
 /* --- the data, as the name space sees it ------------------------------------ */
 

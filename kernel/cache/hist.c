@@ -28,24 +28,45 @@ static u64 hm_hist_bucket_end(u32 bucket)
 	return (((u64)bucket % HM_HIST_SUB + HM_HIST_SUB + 1) << shift) - 1;
 }
 
-void hm_hist_record(struct hm_hist *hist, u64 value)
+static void hm_hist_raise(struct hm_hist *hist, u64 value)
 {
 	u64 max = hm_atomic_read(&hist->max);
 
-	hm_atomic_count(&hist->bucket[hm_hist_bucket_of(value)], 1);
-	hm_atomic_count(&hist->count, 1);
 	while (value > max && !hm_atomic_cas(&hist->max, &max, value))
 		;
+}
+
+void hm_hist_record(struct hm_hist *hist, u64 value)
+{
+	hm_atomic_count(&hist->bucket[hm_hist_bucket_of(value)], 1);
+	hm_hist_raise(hist, value);
+}
+
+void hm_hist_add(struct hm_hist *to, const struct hm_hist *from)
+{
+	u32 i;
+
+	for (i = 0; i < HM_HIST_BUCKETS; i++)
+		hm_atomic_count(&to->bucket[i], (s64)hm_atomic_read(&from->bucket[i]));
+	hm_hist_raise(to, hm_atomic_read(&from->max));
+}
+
+u64 hm_hist_count(const struct hm_hist *hist)
+{
+	u64 total = 0;
+	u32 i;
+
+	for (i = 0; i < HM_HIST_BUCKETS; i++)
+		total += hm_atomic_read(&hist->bucket[i]);
+	return total;
 }
 
 u64 hm_hist_percentile(const struct hm_hist *hist, u32 per_100000)
 {
 	u64 max = hm_atomic_read(&hist->max);
-	u64 total = 0, want, seen = 0;
+	u64 total = hm_hist_count(hist), want, seen = 0;
 	u32 i;
 
-	for (i = 0; i < HM_HIST_BUCKETS; i++)
-		total += hm_atomic_read(&hist->bucket[i]);
 	if (!total)
 		return 0;
 	want = (total * per_100000 + 99999) / 100000;

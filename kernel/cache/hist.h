@@ -19,12 +19,14 @@
 
 struct hm_hist {
 	hm_atomic_t bucket[HM_HIST_BUCKETS];
-	hm_atomic_t count;
 	hm_atomic_t max;
 };
 
 /* Add a value to a histogram. Takes no lock. */
 void hm_hist_record(struct hm_hist *hist, u64 value);
+/* Add all records of another histogram, such as that of another CPU. */
+void hm_hist_add(struct hm_hist *to, const struct hm_hist *from);
+u64 hm_hist_count(const struct hm_hist *hist);
 
 /**
  * hm_hist_percentile() - the value that a share of the records do not exceed

@@ -342,7 +342,7 @@ static bool evict_may_retry(struct hugemap_mount *mount)
 	struct hugemap_data *data;
 	bool hope = false;
 
-	if (atomic_read(&mount->depth))
+	if (hugemap_in_flight(mount))
 		return true;
 	down_read(&mount->files_lock);
 	list_for_each_entry(data, &mount->files, files) {

@@ -157,7 +157,7 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 		      1);
 	trace_hugemap_fault(inode, vmf->pgoff, unit.npages, vmf->flags & FAULT_FLAG_WRITE);
 	if (started)
-		hm_hist_record(mount->fault_ns, local_clock() - started);
+		hugemap_record(mount, HUGEMAP_H_FAULT_NS, local_clock() - started);
 	vmf->page = folio_page(folio, vmf->pgoff - folio->index);
 	return VM_FAULT_LOCKED;
 }

@@ -103,6 +103,16 @@ static void io_complete(struct kiocb *iocb, long result)
 		complete(&io->done);
 }
 
+/*
+ * Count the end of an I/O. hugemap_data_quiesce() may go on from then on. A CPU that sees the end
+ * in hugemap_in_flight() also sees the start, and all accesses of the I/O.
+ */
+static void io_ended(struct hugemap_mount *mount)
+{
+	smp_mb(); /* pairs with hugemap_in_flight() */
+	hugemap_count(mount, HUGEMAP_C_IOS_ENDED, 1);
+}
+
 static loff_t io_lower_size(const struct hugemap_inode *hi)
 {
 	return i_size_read(hi->lower ?: &hi->vfs_inode);
@@ -152,7 +162,6 @@ static void io_issue(struct hugemap_io *io)
 	ssize_t result;
 
 	hugemap_count(mount, io->write ? HUGEMAP_C_WRITE_IOS : HUGEMAP_C_READ_IOS, 1);
-	atomic_inc(&mount->depth);
 	/* File systems use the kiocb even after they have reported its end. */
 	refcount_inc(&io->refs);
 	hugemap_race_point("I/O: its range is known, not submitted");
@@ -204,8 +213,8 @@ int hugemap_io_result(struct hugemap_io *io)
 {
 	struct hugemap_mount *mount = hugemap_of(io->hi);
 
-	atomic_dec(&mount->depth);
-	hm_hist_record(io->write ? mount->write_ns : mount->read_ns,
+	io_ended(mount);
+	hugemap_record(mount, io->write ? HUGEMAP_H_WRITE_NS : HUGEMAP_H_READ_NS,
 		       local_clock() - io->started_ns);
 	if (io->result < 0)
 		return io->result;
@@ -229,7 +238,7 @@ int hugemap_io_wait(struct hugemap_io *io)
 	wait_for_completion(&io->done);
 	/* Submit the rest of a short write, to get its error (no space, quota). */
 	while (io->write && io->result > 0 && (size_t)io->result < io->bytes - io->written) {
-		atomic_dec(&hugemap_of(io->hi)->depth);
+		io_ended(hugemap_of(io->hi));
 		io->written += io->result;
 		reinit_completion(&io->done);
 		io_issue(io);
@@ -247,7 +256,6 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 
 	hugemap_count(mount, HUGEMAP_C_WRITE_IOS, 1);
 	hugemap_count(mount, HUGEMAP_C_WRITTEN_BYTES, bytes);
-	atomic_inc(&mount->depth);
 	while (result > 0 && done < bytes) {
 		struct bio_vec segment;
 		struct iov_iter iter;
@@ -270,7 +278,7 @@ int hugemap_io_write_tail(struct hugemap_inode *hi, struct page *page, loff_t po
 		if (result > 0)
 			done += result;
 	}
-	atomic_dec(&mount->depth);
+	io_ended(mount);
 	revert_creds(old);
 	if (result < 0)
 		return result;
@@ -342,6 +350,7 @@ static int io_refresh(struct hugemap_inode *hi, struct folio *folio, u64 pgoff, 
 		offset += part;
 		bytes -= part;
 	}
+	io_ended(hugemap_of(hi));
 	revert_creds(old);
 	__free_pages(page, 0);
 	return err;

@@ -116,7 +116,7 @@ vm_fault_t hugemap_miss(struct vm_fault *vmf, bool again, bool store, u64 starte
 			 * If the program has unmapped the file, this is the last reference to the
 			 * mount: use @mount before fput().
 			 */
-			hm_hist_record(mount->fault_ns, local_clock() - started);
+			hugemap_record(mount, HUGEMAP_H_FAULT_NS, local_clock() - started);
 			fput(file);
 			return VM_FAULT_RETRY | VM_FAULT_MAJOR;
 		}

@@ -21,16 +21,6 @@
 #include "wait.h"
 #include "writer.h"
 
-u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter counter)
-{
-	u64 sum = 0;
-	int cpu;
-
-	for_each_possible_cpu(cpu)
-		sum += per_cpu_ptr(mount->counts, cpu)->value[counter];
-	return sum;
-}
-
 int hugemap_data_setup(void)
 {
 	int err;
@@ -160,12 +150,16 @@ static int mount_start_threads(struct hugemap_mount *mount)
 
 static int mount_start_counts(struct hugemap_mount *mount)
 {
+	int i;
+
 	mount->counts = alloc_percpu(struct hugemap_counts);
-	mount->fault_ns = kvzalloc(sizeof(*mount->fault_ns), GFP_KERNEL);
-	mount->read_ns = kvzalloc(sizeof(*mount->read_ns), GFP_KERNEL);
-	mount->write_ns = kvzalloc(sizeof(*mount->write_ns), GFP_KERNEL);
-	if (!mount->counts || !mount->fault_ns || !mount->read_ns || !mount->write_ns)
+	if (!mount->counts)
 		return -ENOMEM;
+	for (i = 0; i < HUGEMAP_HISTOGRAMS; i++) {
+		mount->hist[i] = alloc_percpu(struct hm_hist);
+		if (!mount->hist[i])
+			return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -229,7 +223,7 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 		flush_workqueue(mount->lower_wq);
 	if (mount->ahead_wq)
 		flush_workqueue(mount->ahead_wq);
-	while (atomic_read(&mount->depth))
+	while (hugemap_in_flight(mount))
 		schedule_timeout_uninterruptible(1);
 	if (mount->done_wq)
 		flush_workqueue(mount->done_wq);
@@ -241,6 +235,8 @@ void hugemap_data_quiesce(struct hugemap_mount *mount)
 
 void hugemap_data_stop(struct hugemap_mount *mount)
 {
+	int i;
+
 	hugemap_shrink_stop(mount);
 	mount_stop_threads(mount);
 	if (mount->ahead_wq)
@@ -258,9 +254,8 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 	hugemap_pool_give(mount);
 	kvfree(mount->cache_mem);
 	free_percpu(mount->counts);
-	kvfree(mount->fault_ns);
-	kvfree(mount->read_ns);
-	kvfree(mount->write_ns);
+	for (i = 0; i < HUGEMAP_HISTOGRAMS; i++)
+		free_percpu(mount->hist[i]);
 }
 
 int hugemap_data_reconfigure(struct hugemap_mount *mount, const struct hugemap_options *opts,

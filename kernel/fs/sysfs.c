@@ -12,6 +12,7 @@
 #include <linux/fs_context.h>
 #include <linux/fs_parser.h>
 #include <linux/kdev_t.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/numa.h>
 #include <linux/sched/signal.h>
@@ -163,28 +164,27 @@ static ssize_t sysfs_show_now(struct hugemap_mount *mount, const struct hugemap_
 		value = hm_cache_dirty_pages(mount->cache) << HM_PAGE_SHIFT;
 		break;
 	default:
-		value = (u64)max(atomic_read(&mount->depth), 0);
+		value = hugemap_in_flight(mount);
 		break;
 	}
 	return sysfs_emit(buf, "%llu\n", value);
 }
 
-enum {
-#define HUGEMAP_LATENCY(id, name, help) LATENCY_##id,
-#include "hugemap_counters.def"
-};
-
 static ssize_t sysfs_show_latency(struct hugemap_mount *mount, const struct hugemap_attr *attr,
 				  char *buf)
 {
-	const struct hm_hist *hist = attr->arg == LATENCY_FAULT_NS ? mount->fault_ns :
-				     attr->arg == LATENCY_READ_NS  ? mount->read_ns :
-								     mount->write_ns;
+	struct hm_hist *sum = kvzalloc(sizeof(*sum), GFP_KERNEL);
+	ssize_t length;
 
-	return sysfs_emit(buf, "%llu %llu %llu %llu %llu %llu\n", hm_atomic_read(&hist->count),
-			  hm_hist_percentile(hist, 50000), hm_hist_percentile(hist, 90000),
-			  hm_hist_percentile(hist, 99000), hm_hist_percentile(hist, 99900),
-			  hm_atomic_read(&hist->max));
+	if (!sum)
+		return -ENOMEM;
+	hugemap_recorded(mount, (enum hugemap_histogram)attr->arg, sum);
+	length = sysfs_emit(buf, "%llu %llu %llu %llu %llu %llu\n", hm_hist_count(sum),
+			    hm_hist_percentile(sum, 50000), hm_hist_percentile(sum, 90000),
+			    hm_hist_percentile(sum, 99000), hm_hist_percentile(sum, 99900),
+			    hm_atomic_read(&sum->max));
+	kvfree(sum);
+	return length;
 }
 
 #define STAT(file, kind, what) \
@@ -194,7 +194,7 @@ static struct hugemap_attr stats[] = {
 #define HUGEMAP_GAUGE(id, name, help) STAT(name, now, NOW_##id),
 #define HUGEMAP_CORE(id, name, help) STAT(name, core, HM_C_##id),
 #define HUGEMAP_MODULE(id, name, help) STAT(name, engine, HUGEMAP_C_##id),
-#define HUGEMAP_LATENCY(id, name, help) STAT(name, latency, LATENCY_##id),
+#define HUGEMAP_LATENCY(id, name, help) STAT(name, latency, HUGEMAP_H_##id),
 #include "hugemap_counters.def"
 };
 

@@ -39,7 +39,7 @@ static void test_single(void **state)
 		assert_int_equal(hm_hist_percentile(hist, 50000), values[i]);
 		assert_int_equal(hm_hist_percentile(hist, 100000), values[i]);
 		assert_int_equal(hm_atomic_read(&hist->max), values[i]);
-		assert_int_equal(hm_atomic_read(&hist->count), 1);
+		assert_int_equal(hm_hist_count(hist), 1);
 		free(hist);
 	}
 }
@@ -116,10 +116,32 @@ static void test_beyond(void **state)
 	hm_hist_record(hist, ~0ull);
 	hm_hist_record(hist, 1ull << 60);
 	assert_int_equal(hm_atomic_read(&hist->bucket[HM_HIST_BUCKETS - 1]), 2);
-	assert_int_equal(hm_atomic_read(&hist->count), 2);
+	assert_int_equal(hm_hist_count(hist), 2);
 	assert_int_equal(hm_atomic_read(&hist->max), ~0ull);
 	assert_int_equal(hm_hist_percentile(hist, 50000), ~0ull);
 	free(hist);
+}
+
+/* Histograms of several CPUs add up to the histogram of all their records. */
+static void test_sum_of_cpus(void **state)
+{
+	struct hm_hist *all = hist_new(), *sum = hist_new(), *cpu[3];
+	u64 i;
+
+	for (i = 0; i < 3; i++)
+		cpu[i] = hist_new();
+	for (i = 1; i <= 3000; i++) {
+		hm_hist_record(all, i * i);
+		hm_hist_record(cpu[i / 1000 % 3], i * i);
+	}
+	for (i = 0; i < 3; i++) {
+		hm_hist_add(sum, cpu[i]);
+		free(cpu[i]);
+	}
+	assert_int_equal(hm_hist_count(sum), 3000);
+	assert_memory_equal(sum, all, sizeof(*all));
+	free(all);
+	free(sum);
 }
 
 static const struct CMUnitTest tests[] = {
@@ -130,6 +152,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_tail),
 	cmocka_unit_test(test_edges),
 	cmocka_unit_test(test_beyond),
+	cmocka_unit_test(test_sum_of_cpus),
 };
 
 int main(void)

@@ -523,6 +523,7 @@ void *mempool_alloc(mempool_t *pool, gfp_t gfp); /* NULL with GFP_NOWAIT only */
 #define per_cpu_ptr(p, cpu) ((void)(cpu), (p))
 #define this_cpu_add(var, n) ((var) += (n))
 #define this_cpu_inc(var) ((var)++)
+#define raw_cpu_ptr(p) (p)
 #define for_each_possible_cpu(cpu) for ((cpu) = 0; (cpu) < 1; (cpu)++)
 #define __vmalloc(n, gfp) sim_alloc(n, gfp)
 u32 num_online_cpus(void);
