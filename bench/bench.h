@@ -114,6 +114,7 @@ struct bench {
 	struct result *shared; /* shared memory, in which children store their result */
 	struct content *read_content; /* content of the file that runs only read */
 	struct content *write_content;
+	uint64_t file_size; /* of the user's own file */
 	char read_path[4200];
 	char write_path[4200];
 	double device_mb_s; /* a first estimate of the device's speed */

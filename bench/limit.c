@@ -4,9 +4,12 @@
 #include "system.h"
 #include "undo.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -170,6 +173,22 @@ void limits_prepare(void)
 	if (!fsconfig(fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
 		own_hierarchy = fsmount(fd, FSMOUNT_CLOEXEC, 0);
 	close(fd);
+}
+
+/*
+ * One benchmark would take the setting of another one for the one that it found, and leave it
+ * behind. The guard inherits the locked file and restores the setting before others get the lock.
+ */
+void limits_lock(const struct volume *volume)
+{
+	int fd = volume->read_ahead_path[0] ? open(volume->read_ahead_path, O_RDONLY | O_CLOEXEC) :
+					      -1;
+
+	if (fd < 0 || !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+		return;
+	fprintf(stderr, "hugemap bench: waiting for another benchmark on %s\n", volume->device);
+	while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
+		;
 }
 
 static bool limits_try_own_hierarchy(struct limits *limits)

@@ -18,6 +18,11 @@ struct volume;
  * this process sees. Call this before guard_start().
  */
 void limits_prepare(void);
+/*
+ * Wait until no other benchmark changes read_ahead_kb of this device, and keep others out until
+ * this process and its guard have ended. Call this before guard_start().
+ */
+void limits_lock(const struct volume *volume);
 /* Find out which limits this machine allows; NULL = out of memory. */
 struct limits *limits_create(const struct volume *volume);
 void limits_destroy(struct limits *limits);

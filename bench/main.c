@@ -11,6 +11,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -73,7 +75,7 @@ static int bench_run(int argc, char **argv);
 const struct cli_command bench_command = {
 	.name = "bench",
 	.synopsis = "[OPTION]...",
-	.summary = "Measure HugeMap, Linux mmap, read/write and the device's limit side by side.",
+	.summary = "Compare HugeMap with Linux mmap, read/write and the device.",
 	.options = options,
 	.notes =
 		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
@@ -233,6 +235,62 @@ static void bench_complete(struct settings *settings)
 		cli_usage(&bench_command, "--pool must be 8M at least");
 }
 
+/* --- files of the command line, before anything is measured --- */
+
+static int bench_check_input(const char *path, uint64_t *size)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), err = errno;
+	struct stat st = {};
+
+	if (fd < 0)
+		return cli_fail(&bench_command, "--file %s: %s", path, strerror(err));
+	fstat(fd, &st);
+	close(fd);
+	if (!S_ISREG(st.st_mode))
+		return cli_fail(&bench_command, "--file %s: this is not a regular file", path);
+	if ((uint64_t)st.st_size < SIZE_MIN)
+		return cli_fail(&bench_command,
+				"--file %s: the file is too small, 64 MB are needed to measure",
+				path);
+	*size = (uint64_t)st.st_size;
+	return CLI_OK;
+}
+
+static int bench_check_output(const char *option, const char *path)
+{
+	char dir[PATH_MAX];
+	struct stat st;
+	int err = 0;
+
+	if (!stat(path, &st)) {
+		if (S_ISDIR(st.st_mode))
+			err = EISDIR;
+		else if (access(path, W_OK))
+			err = errno;
+	} else {
+		snprintf(dir, sizeof(dir), "%s", path);
+		if (access(dirname(dir), W_OK | X_OK))
+			err = errno;
+	}
+	if (!err)
+		return CLI_OK;
+	return cli_fail(&bench_command, "%s %s: %s", option, path, strerror(err));
+}
+
+static int bench_check_files(struct bench *bench)
+{
+	const struct settings *settings = &bench->settings;
+
+	if (settings->file && bench_check_input(settings->file, &bench->file_size))
+		return CLI_FAILED;
+	if (settings->report && bench_check_output("--report", settings->report))
+		return CLI_FAILED;
+	if (settings->json && strcmp(settings->json, "-") &&
+	    bench_check_output("--json", settings->json))
+		return CLI_FAILED;
+	return CLI_OK;
+}
+
 /* --- sizes --- */
 
 static bool bench_writes_any(const struct settings *settings)
@@ -262,22 +320,6 @@ static uint64_t bench_free_bytes(const char *dir)
 	return statvfs(dir, &st) < 0 ? 0 : (uint64_t)st.f_bavail * st.f_frsize;
 }
 
-/* Return CLI_OK, or another status after an error message. */
-static int bench_choose_size_of_file(struct settings *settings)
-{
-	struct stat st;
-
-	if (stat(settings->file, &st) < 0 || !S_ISREG(st.st_mode))
-		return cli_fail(&bench_command, "%s: %s", settings->file,
-				errno ? strerror(errno) : "this is not a regular file");
-	if ((uint64_t)st.st_size < SIZE_MIN)
-		return cli_fail(&bench_command, "%s is too small: 64 MB are needed to measure",
-				settings->file);
-	if ((uint64_t)st.st_size < settings->size)
-		settings->size = (uint64_t)st.st_size;
-	return CLI_OK;
-}
-
 static int bench_choose_sizes(struct bench *bench)
 {
 	struct settings *settings = &bench->settings;
@@ -287,8 +329,8 @@ static int bench_choose_sizes(struct bench *bench)
 
 	if (!settings->size)
 		settings->size = settings->quick ? 1 * GB : 4 * GB;
-	if (settings->file && bench_choose_size_of_file(settings))
-		return CLI_FAILED;
+	if (settings->file && settings->size > bench->file_size)
+		settings->size = bench->file_size;
 	if (settings->quick && !settings->size_given) {
 		uint64_t max = (uint64_t)(bench->device_mb_s * QUICK_PASS) * MB;
 
@@ -484,6 +526,12 @@ static int bench_prepare(struct bench *bench, const char *dir)
 	}
 	if (bench->settings.fast && !fast_apart(why, sizeof(why)))
 		return cli_fail(&bench_command, "--fast-device: %s", why);
+	if (!bench->settings.fast) {
+		err = volume_find(dir, &bench->volume);
+		if (err)
+			cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
+		limits_lock(&bench->volume);
+	}
 	limits_prepare();
 	bench->shared = mmap(NULL, sizeof(*bench->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -493,17 +541,16 @@ static int bench_prepare(struct bench *bench, const char *dir)
 		if (bench_choose_size_of_fast(&bench->settings, &disk))
 			return CLI_FAILED;
 		dir = fast_create(disk, why, sizeof(why));
-		if (!dir)
-			return cli_fail(&bench_command, "--fast-device: %s", why);
+		err = dir ? volume_find(dir, &bench->volume) : 0;
+		if (!dir || err)
+			return cli_fail(&bench_command, "--fast-device: %s",
+					dir ? strerror(-err) : why);
 	}
-	err = volume_find(dir, &bench->volume);
-	if (err)
-		cli_usage(&bench_command, "%s: %s", dir, strerror(-err));
 	free(parent);
+	bench_catch_signals();
 	err = files_prepare(bench);
 	if (err)
 		return cli_fail(&bench_command, "%s: %s", bench->volume.dir, strerror(-err));
-	bench_catch_signals();
 	files_measure(bench);
 	if (bench->nerrors)
 		return cli_fail(&bench_command, "%s", bench->errors[0]);
@@ -550,7 +597,9 @@ static int bench_run(int argc, char **argv)
 	bench_complete(&bench->settings);
 	alone = bench->settings.json && !strcmp(bench->settings.json, "-");
 	tables = !alone && !bench->settings.demo;
-	status = bench_prepare(bench, dir);
+	status = bench_check_files(bench);
+	if (status == CLI_OK)
+		status = bench_prepare(bench, dir);
 	if (status == CLI_OK) {
 		if (!alone)
 			table_intro(bench);
