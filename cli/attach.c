@@ -34,7 +34,7 @@ static int attach_run(int argc, char **argv);
 const struct cli_command attach_command = {
 	.name = "attach",
 	.synopsis = "[--for TIME] [--dry-run] [--min-size SIZE] [--json] PID",
-	.summary = "Watch what a running program does with its mapped files, and help it.",
+	.summary = "Watch how a running program uses its mapped files, and help it.",
 	.options = options,
 	.letters = "n",
 	.notes = "It ends with the program, after --for, by q or by Ctrl-C; then it says what it\n"

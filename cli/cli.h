@@ -73,6 +73,7 @@ struct cli_parser {
 
 extern const struct cli_command attach_command;
 extern const struct cli_command bench_command;
+extern const struct cli_command check_command;
 extern const struct cli_command doctor_command;
 extern const struct cli_command mount_command;
 extern const struct cli_command run_command;

@@ -44,8 +44,8 @@ static int main_version(int argc, char **argv)
 }
 
 static const struct cli_command *const commands[] = {
-	&attach_command, &bench_command, &doctor_command, &mount_command,   &run_command,
-	&stat_command,	 &top_command,	 &umount_command, &version_command,
+	&attach_command, &bench_command, &check_command, &doctor_command, &mount_command,
+	&run_command,	 &stat_command,	 &top_command,	 &umount_command, &version_command,
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -65,7 +65,11 @@ static void main_print_help(FILE *to)
 	size_t i;
 
 	fputs("usage: hugemap COMMAND [OPTION]...\n\n"
-	      "Memory-mapped files that need no tuning.\n\n",
+	      "HugeMap makes programs that map files wait less for the disk, without hints from\n"
+	      "them. `hugemap run` steers Linux's page cache for an unchanged program: random\n"
+	      "access and streams that Linux reads ahead badly gain most. `hugemap check` shows\n"
+	      "whether a program of yours gains. `hugemap mount` uses a cache of its own, which\n"
+	      "takes a kernel module.\n\n",
 	      to);
 	for (i = 0; i < NCOMMANDS; i++)
 		fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);

@@ -42,7 +42,7 @@ static int mount_run(int argc, char **argv);
 const struct cli_command mount_command = {
 	.name = "mount",
 	.synopsis = "[-o LIST] [--persist [--unit]] [-f] [-v] SOURCE DIR | -o remount,LIST DIR",
-	.summary = "Mount a directory or a block device through HugeMap's kernel engine.",
+	.summary = "Mount a directory or a block device through the kernel engine.",
 	.options = options,
 	.notes =
 		"SOURCE is a directory of any file system, or a block device. hugemap(5) lists the\n"

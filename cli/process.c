@@ -178,10 +178,14 @@ static bool process_has_ended(const struct process *process)
 	return access(path, F_OK);
 }
 
+int process_read_last(struct process *process)
+{
+	return process_read_page(process->fd, &process->page);
+}
+
 int process_read(struct process *process)
 {
-	/* The open memfd stays readable after the process has ended. */
-	return process_has_ended(process) ? -ESRCH : process_read_page(process->fd, &process->page);
+	return process_has_ended(process) ? -ESRCH : process_read_last(process);
 }
 
 int process_each(void (*visit)(const struct process *process, void *arg), void *arg)

@@ -38,7 +38,7 @@ static int run_main(int argc, char **argv);
 const struct cli_command run_command = {
 	.name = "run",
 	.synopsis = "[OPTION]... [--] PROGRAM [ARGUMENT]...",
-	.summary = "Run a program whose mappings of large files HugeMap shall steer.",
+	.summary = "Run a program, and steer its mappings of large files.",
 	.options = options,
 	.notes =
 		"Each option is also a line in /etc/hugemap/run.conf and\n"

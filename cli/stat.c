@@ -25,7 +25,7 @@ static int stat_run(int argc, char **argv);
 const struct cli_command stat_command = {
 	.name = "stat",
 	.synopsis = "[PID | PATH] [--interval S] [--count N] [--json]",
-	.summary = "Print live numbers of a process or a mount, or list those that use HugeMap.",
+	.summary = "Print the numbers of a process or a mount, or list all of them.",
 	.options = options,
 	.notes =
 		"PATH is a mount of the kernel engine, or any file there.\n\n"

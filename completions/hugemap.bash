@@ -49,7 +49,7 @@ _hugemap_argument() {
 	esac
 }
 
-# After `hugemap run [OPTION]...`: as if the program had been typed first.
+# After `hugemap run [OPTION]...` and `hugemap check [OPTION]...`: as if the program had been typed first.
 _hugemap_program() {
 	if ((COMP_CWORD == $1)); then
 		compopt -o filenames 2>/dev/null
@@ -82,12 +82,12 @@ _hugemap() {
 		name=${COMP_WORDS[i]}
 		if [[ $option ]]; then
 			[[ $name == = ]] || option=''
-		elif [[ $command == run && $name == -- ]]; then
+		elif [[ $command == @(check|run) && $name == -- ]]; then
 			_hugemap_program $((i + 1)) "$current"
 			return
 		elif [[ $name == -* ]]; then
 			[[ ${takes[$name]} ]] && option=$name
-		elif [[ $command == run ]]; then
+		elif [[ $command == @(check|run) ]]; then
 			_hugemap_program "$i" "$current"
 			return
 		fi
@@ -101,7 +101,7 @@ _hugemap() {
 		case $command in
 		attach) _hugemap_lines < <(cd /proc && compgen -G "$current*" -X '![0-9]*') ;;
 		mount) _hugemap_files -f "$current" ;;
-		run) _hugemap_program "$COMP_CWORD" "$current" ;;
+		check | run) _hugemap_program "$COMP_CWORD" "$current" ;;
 		stat)
 			_hugemap_files -f "$current"
 			_hugemap_lines < <(_hugemap_targets "$program" 's/^ *\([0-9]\{1,\}\)  .*/\1/p;' |

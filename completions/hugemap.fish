@@ -65,7 +65,7 @@ function __hugemap_complete
             set -l found (string match -- $word\t'*' $options)
             and test -n (string split \t -- $found[1])[2]
             and set pending $found[1]
-        else if test "$command" = run
+        else if contains -- "$command" check run
             test "$word" = --; and set i (math $i + 1)
             complete -C (string join ' ' -- (string escape -- $words[$i..-1]) "$current")
             return
@@ -87,7 +87,7 @@ function __hugemap_complete
                 __fish_complete_pids
             case mount
                 __fish_complete_path $current
-            case run
+            case check run
                 complete -C "$current"
             case stat
                 __hugemap_processes $program

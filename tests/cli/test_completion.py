@@ -215,10 +215,11 @@ class Offers:
 
     def test_what_runs_is_completed_as_if_typed_alone(self):
         self.assertIn("hugemap", self.offers("run", "huge"))
-        for before in (["-v"], ["--min-size", "4M", "--summary"], ["--"], []):
+        for before in (["run", "-v"], ["run", "--min-size", "4M", "--summary"], ["run", "--"],
+                       ["run"], ["check"], ["check", "--turns", "1", "--"]):
             with self.subTest(before):
-                self.assertEqual(set(self.offers("run", *before, "hugemap", "data-t")) |
-                                 set(self.offers("run", *before, "cat", "data-t")), {"data-two"})
+                self.assertEqual(set(self.offers(*before, "hugemap", "data-t")) |
+                                 set(self.offers(*before, "cat", "data-t")), {"data-two"})
 
     def test_which_processes_run(self):
         self.assertIn(str(os.getpid()), self.offers("attach", ""))

@@ -13,7 +13,7 @@ BUILD = os.environ["BUILD_ROOT"]
 
 
 # The manual pages, and the commands that each page documents.
-COMMANDS = {"attach": ["attach"], "bench": ["bench"], "doctor": ["doctor"],
+COMMANDS = {"attach": ["attach"], "bench": ["bench"], "check": ["check"], "doctor": ["doctor"],
             "mount": ["mount", "umount"], "run": ["run"], "stat": ["stat"], "top": ["top"]}
 
 
@@ -75,6 +75,13 @@ class Man(unittest.TestCase):
             self.assertGreaterEqual(len(names), least)
             section = page.split(f".Ss {title}")[1].split(".Ss")[0]
             self.assertEqual(names, re.findall(r"(?m)^\.It Cm (\S+)$", section))
+
+    def test_the_first_help_fits_a_terminal_and_names_the_way_to_a_verdict(self):
+        text = subprocess.run([HUGEMAP, "--help"], capture_output=True, text=True).stdout
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+        self.assertLessEqual(len(text.splitlines()), 24)
+        for command in ("run", "check", "mount"):
+            self.assertIn(f"`hugemap {command}`", text.split("\n\n")[1])
 
     def test_each_command_has_a_page(self):
         text = subprocess.run([HUGEMAP, "--help"], capture_output=True, text=True).stdout

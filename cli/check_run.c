@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * hugemap check: one run of the program.
+ *
+ * While a steered run lasts, this process opens the page of each monitor thread in it, as
+ * `hugemap stat` does. The page stays readable after the process of the thread has ended.
+ */
+#include "check_run.h"
+#include "attach_maps.h"
+#include "cli.h"
+#include "process.h"
+#include "system.h"
+#include "tell.h"
+#include "types.h"
+#include "uapi.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FILE_MIN (4ull << 20) /* files of smaller mappings are left in the page cache */
+#define LOOK_FIRST_MS 5
+#define LOOK_MOST_MS 100
+#define DEPTH_MAX 16 /* of processes */
+#define CANNOT_EXECUTE 126
+
+/* The monitor threads of a run: one for each program that was started and steered. */
+struct check_watch {
+	struct process **list;
+	size_t count, room;
+	struct check_files *files;
+};
+
+/* --- files --- */
+
+static void check_add_file(struct check_files *files, const struct area *area)
+{
+	char **paths;
+	size_t i;
+
+	for (i = 0; i < files->count; i++)
+		if (!strcmp(files->paths[i], area->path))
+			return;
+	paths = cli_grow(files->paths, files->count, &files->room, sizeof(*paths));
+	if (!paths)
+		return;
+	files->paths = paths;
+	paths[files->count] = strdup(area->path);
+	if (!paths[files->count])
+		return;
+	if (!files->count++)
+		files->dev = area->dev;
+}
+
+static void check_find_files(struct check_files *files, pid_t pid)
+{
+	struct areas areas;
+	size_t i;
+
+	if (!areas_read(pid, FILE_MIN, false, &areas))
+		for (i = 0; i < areas.count; i++)
+			check_add_file(files, &areas.list[i]);
+	areas_free(&areas);
+}
+
+static uint64_t check_cached_bytes(int fd)
+{
+	struct steer_cachestat_range range = {};
+	struct steer_cachestat state;
+
+	if (syscall(SYS_cachestat, fd, &range, &state, 0))
+		return 0; /* before Linux 6.5: not known */
+	return state.nr_cache * PAGE_BYTES;
+}
+
+double check_drop(const struct check_files *files)
+{
+	uint64_t bytes = 0, left = 0;
+	struct stat st;
+	size_t i;
+
+	for (i = 0; i < files->count; i++) {
+		int fd = open(files->paths[i], O_RDONLY | O_CLOEXEC);
+
+		if (fd < 0)
+			continue; /* the program has deleted it */
+		fdatasync(fd);
+		posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+		left += check_cached_bytes(fd);
+		if (!fstat(fd, &st))
+			bytes += (uint64_t)st.st_size;
+		close(fd);
+	}
+	return bytes ? (double)left / (double)bytes : 0;
+}
+
+void check_files_free(struct check_files *files)
+{
+	while (files->count)
+		free(files->paths[--files->count]);
+	free(files->paths);
+	*files = (struct check_files){};
+}
+
+/* --- monitor threads --- */
+
+/* exec() ends a monitor thread. One that goes and comes again has the numbers from before. */
+static bool check_goes_on(const struct process *old, const struct process *new)
+{
+	return old->pid == new->pid &&new->page.looks >= old->page.looks;
+}
+
+static void check_add_process(struct check_watch *watch, struct process *process)
+{
+	struct process **list;
+	size_t i;
+
+	for (i = 0; i < watch->count; i++) {
+		if (!check_goes_on(watch->list[i], process))
+			continue;
+		process_close(watch->list[i]);
+		free(watch->list[i]);
+		watch->list[i] = process;
+		return;
+	}
+	list = cli_grow(watch->list, watch->count, &watch->room, sizeof(*list));
+	if (!list) {
+		process_close(process);
+		free(process);
+		return;
+	}
+	watch->list = list;
+	list[watch->count++] = process;
+}
+
+static void check_look_at(struct check_watch *watch, pid_t pid)
+{
+	struct process *process = malloc(sizeof(*process));
+
+	if (watch->files)
+		check_find_files(watch->files, pid);
+	if (!process)
+		return;
+	if (!process_open(pid, process)) {
+		check_add_process(watch, process);
+		return;
+	}
+	process_close(process);
+	free(process);
+}
+
+static void check_look_below(struct check_watch *watch, pid_t pid, unsigned int depth)
+{
+	char path[64], name[400], line[4096], *word, *next;
+	struct dirent *entry;
+	DIR *tasks;
+
+	check_look_at(watch, pid);
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = depth < DEPTH_MAX ? opendir(path) : NULL;
+	while (tasks && (entry = readdir(tasks))) {
+		snprintf(name, sizeof(name), "%s/%s/children", path, entry->d_name);
+		if (entry->d_name[0] == '.' || !read_line(name, line, sizeof(line)))
+			continue;
+		for (next = line; (word = strsep(&next, " "));)
+			if (*word)
+				check_look_below(watch, (pid_t)atoi(word), depth + 1);
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
+static void check_add_page(struct check_result *result, const struct steer_page *page,
+			   uint64_t *most)
+{
+	unsigned int i, act;
+
+	for (i = 0; i < STEER_PAGE_MAPS; i++) {
+		const struct steer_map *map = &page->maps[i];
+
+		if (!map->id)
+			continue;
+		result->maps++;
+		for (act = 0; act < STEER_ACTS; act++) {
+			result->count[act] += map->count[act];
+			result->amount[act] += map->amount[act];
+		}
+		if (map->why[0] && map->touched >= *most) {
+			*most = map->touched;
+			snprintf(result->why, sizeof(result->why), "%s", map->why);
+		}
+	}
+	result->used_bytes += tell_mapped(page);
+}
+
+static void check_end_watch(struct check_watch *watch, struct check_result *result)
+{
+	uint64_t most = 0;
+	size_t i;
+
+	for (i = 0; i < watch->count; i++) {
+		process_read_last(watch->list[i]);
+		check_add_page(result, &watch->list[i]->page, &most);
+		process_close(watch->list[i]);
+		free(watch->list[i]);
+	}
+	free(watch->list);
+}
+
+/* --- the run --- */
+
+_Noreturn static void check_exec(char **argv, bool steered)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	char **run;
+	size_t n;
+
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	for (n = 0; argv[n]; n++)
+		;
+	run = calloc(n + 4, sizeof(*run));
+	if (run && steered) {
+		run[0] = (char *)"hugemap";
+		run[1] = (char *)"run";
+		run[2] = (char *)"--";
+		memcpy(run + 3, argv, n * sizeof(*run));
+		execv("/proc/self/exe", run);
+	} else if (run) {
+		/* `hugemap check` may itself run under `hugemap run`. */
+		setenv("HUGEMAP_RUN_OFF", "1", 1);
+		execvp(argv[0], argv);
+	}
+	_exit(CANNOT_EXECUTE);
+}
+
+int check_run(char **argv, bool steered, struct check_files *files, struct check_result *result)
+{
+	struct check_watch watch = { .files = files };
+	int timeout = steered ? LOOK_FIRST_MS : -1;
+	struct pollfd end = { .events = POLLIN };
+	double start = cli_now();
+	struct rusage usage;
+	pid_t pid = fork();
+
+	*result = (struct check_result){};
+	if (!pid)
+		check_exec(argv, steered);
+	if (pid < 0)
+		return -errno;
+	end.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	while (end.fd >= 0 && poll(&end, 1, timeout) <= 0) {
+		check_look_below(&watch, pid, 0);
+		timeout = timeout < LOOK_MOST_MS ? timeout * 2 : timeout;
+	}
+	while (wait4(pid, &result->status, 0, &usage) < 0 && errno == EINTR)
+		;
+	result->seconds = cli_now() - start;
+	if (end.fd >= 0)
+		close(end.fd);
+	result->cpu_seconds = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
+			      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+	result->major = (uint64_t)usage.ru_majflt;
+	result->read_bytes = (uint64_t)usage.ru_inblock * 512;
+	check_end_watch(&watch, result);
+	return 0;
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""hugemap check: a program is run plain and steered, and the report has a verdict."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from common import HUGEMAP, documented_keys, hugemap, is_sentence, keys
+
+MB = 1 << 20
+SIZE = 64 * MB
+
+# Reads a mapped file from its end to its start, which Linux does not read ahead, and waits until
+# its mapping was steered: a short program could end before the monitor thread has begun.
+PROGRAM = """
+import glob, mmap, os, sys, time
+with open(sys.argv[1], "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+def is_steered():
+    return any(open(path).read() == "hugemap\\n" for path in glob.glob("/proc/self/task/*/comm"))
+while not (is_steered() or os.environ.get("HUGEMAP_RUN_OFF")):
+    time.sleep(0.01)
+for at in range(len(mapped) - 4096, -1, -4096):
+    mapped[at]
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def check(*args, **kwargs):
+    return hugemap("check", *map(str, args), **kwargs)
+
+
+class Check(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not os.access("/proc/self/pagemap", os.R_OK):
+            raise unittest.SkipTest("nothing can be steered here")
+        cls.directory = tempfile.TemporaryDirectory(dir="/var/tmp")
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.path = os.path.join(cls.directory.name, "data")
+        with open(cls.path, "wb") as file:
+            for _ in range(SIZE // MB):
+                file.write(os.urandom(MB))
+        cls.command = [sys.executable, "-c", PROGRAM, cls.path, "0.5"]
+
+    def json(self, *args):
+        result = check("--json", *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_json_has_what_the_page_promises(self):
+        data = self.json("--turns", 2, *self.command)
+        self.assertEqual(keys(data), documented_keys("hugemap-check.1"))
+        self.assertEqual((len(data["plain"]), len(data["steered"])), (2, 2))
+        self.assertIn(data["verdict"], ("faster", "slower", "same"))
+        self.assertEqual(data["files"], [self.path])
+        self.assertGreater(data["used_bytes"], SIZE // 2)
+        for run in data["plain"] + data["steered"]:
+            self.assertGreaterEqual(run["read_bytes"], SIZE, "the file was not cold")
+            self.assertGreater(run["seconds"], 0.5)
+
+    def test_processes_of_the_program_count(self):
+        command = " ".join(f"'{word}'" for word in self.command)
+        data = self.json("--turns", 1, "sh", "-c", f"{command}; true")
+        self.assertEqual(data["files"], [self.path])
+        self.assertGreater(data["used_bytes"], SIZE // 2)
+
+    def test_the_report_has_five_lines(self):
+        result = check("--turns", 1, *self.command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = result.stdout.split("\n\n")[0].splitlines()
+        self.assertEqual(lines[0].split(), ["plain", "steered"])
+        titles = [line[2:22].strip() for line in lines[1:] if line[2] != " "]
+        self.assertEqual(titles, ["time", "faults that wait", "read", "advised", "verdict"])
+        self.assertLessEqual(max(map(len, lines)), 80)
+
+    def test_a_program_without_large_mappings(self):
+        data = self.json("--turns", 1, "true")
+        self.assertEqual((data["verdict"], data["files"]), ("nothing steered", []))
+        self.assertIn("No gain: no mapping of a file of 16 MB", check("--turns", 1, "true").stdout)
+
+    def test_a_program_that_fails_is_not_compared(self):
+        for words, reason in ((["false"], "exit status 1 in a steered run"),
+                              (["sh", "-c", "kill -9 $$"], "signal 9 in a steered run"),
+                              (["sh", "-c", "test ! $HUGEMAP_RUN_OFF"], "in a plain run"),
+                              (["/nonexistent/program"], "exit status 127")):
+            with self.subTest(words):
+                result = check("--turns", 1, *words)
+                self.assertEqual((result.returncode, result.stdout), (1, ""))
+                self.assertTrue(is_sentence(result.stderr.splitlines(True)[-1]), result.stderr)
+                self.assertIn(reason, result.stderr)
+
+    def test_output_of_the_program_is_dropped(self):
+        result = check("--turns", 1, "sh", "-c", "echo out; echo error >&2; cat")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("out\n", result.stdout)
+        self.assertEqual(result.stderr.count("error\n"), 3)
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in ([], ["--turns", "0", "true"], ["--turns", "21", "true"], ["--nonsense"],
+                     ["--turns"]):
+            with self.subTest(args):
+                result = check(*args)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertTrue(is_sentence(result.stderr), result.stderr)
+
+    def test_output_that_cannot_be_written_is_a_failure(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([HUGEMAP, "check", "--turns", "1", "true"], stdout=full,
+                                    stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertTrue(re.search("could not be written", result.stderr), result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
