@@ -17,9 +17,11 @@ u64 hugemap_counted(const struct hugemap_mount *mount, enum hugemap_counter coun
 /*
  * Sum the ended I/Os first. The result is at least the number of I/Os in flight at the barrier:
  * both counters only grow, and each I/O starts before it ends. So if the sums are equal, no I/O was
- * in flight at the barrier. One counter, incremented at the start and decremented at the end, would
- * not do: its sum could have the end of an I/O on one CPU, and lack the start of the next I/O on a
- * CPU that was added before.
+ * in flight at the barrier.
+ *
+ * One counter per CPU that a start increments and an end decrements could have the sum 0 although
+ * there is always an I/O in flight. Example: I/O A has started on CPU 1. The caller reads 0 on CPU
+ * 0. I/O B starts on CPU 0. I/O A ends on CPU 1. The caller reads 0 on CPU 1.
  */
 u64 hugemap_in_flight(const struct hugemap_mount *mount)
 {
