@@ -176,8 +176,9 @@ void limits_prepare(void)
 }
 
 /*
- * One benchmark would take the setting of another one for the one that it found, and leave it
- * behind. The guard inherits the locked file and restores the setting before others get the lock.
+ * Wait until no other benchmark of this device runs. Otherwise this one could take the changed
+ * setting of the other for the original, and restore that at its end. The guard inherits the locked
+ * file, and restores the setting before another benchmark gets the lock.
  */
 void limits_lock(const struct volume *volume)
 {

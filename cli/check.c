@@ -16,10 +16,10 @@
 
 #define TURNS_DEFAULT 3
 #define TURNS_MAX 20u
-#define NOISE 0.05 /* a difference of less is none */
+#define NOISE 0.05 /* a smaller difference counts as none */
 #define WARM 0.02 /* share of the files that may stay in the page cache */
 #define WIDTH 80
-#define INDENT 22 /* columns of the titles */
+#define INDENT 22 /* columns that the titles take */
 
 static const struct cli_option options[] = {
 	{ "turns", "N", 't', "measured runs of each kind: 1 to 20 (default: 3)" },
@@ -93,7 +93,7 @@ static double check_ratio(const struct check *check)
 	       CHECK_RANGE(check, STEERED, seconds).median;
 }
 
-/* A difference that the spread of the runs explains is none. */
+/* Return whether the runs differ by more than NOISE, and by more than their spread explains. */
 static bool check_differs(const struct check *check)
 {
 	struct range plain = CHECK_RANGE(check, PLAIN, seconds);
@@ -104,7 +104,10 @@ static bool check_differs(const struct check *check)
 	       (ratio < 1 - NOISE && steered.low > plain.high);
 }
 
-/* The processor was busy all the time: there was hardly a wait that steering could remove. */
+/*
+ * Return whether the plain runs wait. If they keep the processor busy all the time, steering can
+ * remove hardly any wait.
+ */
 static bool check_waits(const struct check *check)
 {
 	return CHECK_RANGE(check, PLAIN, cpu_seconds).median <
@@ -312,7 +315,7 @@ static void check_print_json(const struct check *check)
 
 /* --- runs --- */
 
-/* Run once; a program that fails cannot be compared. */
+/* Run the program once. Return an error if it fails, because then the runs cannot be compared. */
 static int check_do(struct check *check, enum way way, struct check_files *files,
 		    struct check_result *result)
 {

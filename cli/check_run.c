@@ -2,8 +2,8 @@
 /*
  * hugemap check: one run of the program.
  *
- * While a steered run lasts, this process opens the page of each monitor thread in it, as
- * `hugemap stat` does. The page stays readable after the process of the thread has ended.
+ * During a steered run, this process opens the page of each monitor thread in the run, as `hugemap
+ * stat` does. The page stays readable after the process of the thread has ended.
  */
 #include "check_run.h"
 #include "attach_maps.h"
@@ -29,7 +29,7 @@
 #define FILE_MIN (4ull << 20) /* files of smaller mappings are left in the page cache */
 #define LOOK_FIRST_MS 5
 #define LOOK_MOST_MS 100
-#define DEPTH_MAX 16 /* of processes */
+#define DEPTH_MAX 16 /* most generations of processes below this one */
 #define CANNOT_EXECUTE 126
 
 /* The monitor threads of a run: one for each program that was started and steered. */
@@ -77,7 +77,7 @@ static uint64_t check_cached_bytes(int fd)
 	struct steer_cachestat state;
 
 	if (syscall(SYS_cachestat, fd, &range, &state, 0))
-		return 0; /* before Linux 6.5: not known */
+		return 0; /* Linux before 6.5 lacks cachestat(2): the count is unknown */
 	return state.nr_cache * PAGE_BYTES;
 }
 
@@ -112,7 +112,11 @@ void check_files_free(struct check_files *files)
 
 /* --- monitor threads --- */
 
-/* exec() ends a monitor thread. One that goes and comes again has the numbers from before. */
+/*
+ * Return whether @new is the same program as @old. exec() ends the monitor thread, and that of the
+ * new program counts from 0. A monitor thread that ends and starts again in the same program
+ * continues its numbers.
+ */
 static bool check_goes_on(const struct process *old, const struct process *new)
 {
 	return old->pid == new->pid &&new->page.looks >= old->page.looks;

@@ -41,7 +41,7 @@ int process_open(pid_t pid, struct process *process);
 void process_close(struct process *process);
 /* Read the numbers again; -ESRCH when the process has ended. */
 int process_read(struct process *process);
-/* The same of a process that may have ended: its open memfd stays readable. */
+/* Read the numbers again, even if the process has ended: its open memfd stays readable. */
 int process_read_last(struct process *process);
 
 /**
