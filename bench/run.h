@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* A run, as its parent sees it. */
+/* A run in a child process: the interface for its parent. */
 #ifndef BENCH_RUN_H
 #define BENCH_RUN_H
 

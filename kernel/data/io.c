@@ -223,9 +223,10 @@ int hugemap_io_result(struct hugemap_io *io)
 	if (io->write)
 		return -EIO;
 	/*
-	 * If the file has grown since the read began, the new part is zeros, or it is discarded by
-	 * the task that extends it. If it has shrunk, the truncation waits for this read, so the
-	 * file cannot have grown again.
+	 * The read may end early at the end of the lower file: the end at its start (->end), or the
+	 * current one if it is lower. If the file has grown in between, the bytes behind ->end are
+	 * zeros, or the task that extends the file discards them. If the file has shrunk, the
+	 * truncation waits for this read, so the file cannot have grown again.
 	 */
 	if (io->pos + io->result < min(io->end, io_lower_size(io->hi)))
 		return -EIO;

@@ -25,7 +25,10 @@
 #define ROOM_PART 16u
 /* Orphans of 1/ORPHAN_SHARE of the pool are allowed before they make the pool smaller. */
 #define ORPHAN_SHARE 8u
-/* Evictions of one call that may free no slot. */
+/*
+ * The most evictions of one call that free no slot, because other pages of the slot are still
+ * cached.
+ */
 #define EVICTIONS 4u
 
 u64 hugemap_pool_floor(const struct hugemap_options *opts)

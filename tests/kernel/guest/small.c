@@ -9,7 +9,8 @@
 #include "common.h"
 
 #define LENGTH (16ul << 20)
-#define SHIFT 5000ul /* each block of one file needs two blocks of the other */
+/* No multiple of 2 MB, so each block of one file needs two blocks of the other. */
+#define SHIFT 5000ul
 #define PROCESSES 4
 
 /* The target must hold the bytes of the source from SHIFT on. */
