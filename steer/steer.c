@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static u64 steer_least = STEER_LEAST_DEFAULT;
 static pid_t steer_owner; /* the process that may have a monitor; 0 = steering is off */
@@ -47,7 +46,7 @@ static bool steer_is_near(const void *addr, size_t length)
 static void steer_child(void)
 {
 	watch_forget();
-	steer_owner = getpid();
+	steer_owner = (pid_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 void steer_configure(const struct steer_settings *chosen)
@@ -58,7 +57,7 @@ void steer_configure(const struct steer_settings *chosen)
 	/* Without the handler, a child of fork() would take itself for its parent. */
 	if (!steer_owner && pthread_atfork(NULL, NULL, steer_child))
 		return;
-	steer_owner = getpid();
+	steer_owner = (pid_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 /*
