@@ -7,11 +7,14 @@
 #include "settings.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "environment.h"
 #include "globs.h"
 #include "preload.h"
 #include "steer.h"
+
+#define SETTINGS_GLOBS 4096
 
 struct settings settings;
 
@@ -35,12 +38,20 @@ static uint64_t settings_size(const char *value)
 	return size ? size : STEER_LEAST_DEFAULT;
 }
 
-static void settings_text(const char *value, char to[SETTINGS_GLOBS])
+/*
+ * Returns a copy, or NULL without a value. Most processes have none, and a static buffer would
+ * cost each of them a page fault.
+ */
+static const char *settings_text(const char *value)
 {
 	size_t length = value ? strlen(value) : 0;
+	long at;
 
-	if (length < SETTINGS_GLOBS)
-		memcpy(to, value, length);
+	if (!length || length >= SETTINGS_GLOBS)
+		return NULL;
+	at = call(SYS_mmap, 0, SETTINGS_GLOBS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		  -1, 0);
+	return call_failed(at) ? NULL : memcpy((char *)at, value, length);
 }
 
 bool settings_select(int fd)
@@ -48,7 +59,7 @@ bool settings_select(int fd)
 	char link[PRELOAD_FD_PATH], path[4096];
 	long n;
 
-	if (!*settings.include && !*settings.exclude)
+	if (!settings.include && !settings.exclude)
 		return true;
 	n = call(SYS_readlinkat, AT_FDCWD, (long)preload_fd_path(link, fd), (long)path,
 		 sizeof(path) - 1, 0, 0);
@@ -63,7 +74,7 @@ void settings_read(char *const *environment)
 	settings.least = settings_size(environment_get(environment, "HUGEMAP_RUN_MIN_SIZE"));
 	settings.verbose = settings_flag(environment_get(environment, "HUGEMAP_RUN_VERBOSE"));
 	settings.summary = settings_flag(environment_get(environment, "HUGEMAP_RUN_SUMMARY"));
-	settings_text(environment_get(environment, "HUGEMAP_RUN_INCLUDE"), settings.include);
-	settings_text(environment_get(environment, "HUGEMAP_RUN_EXCLUDE"), settings.exclude);
+	settings.include = settings_text(environment_get(environment, "HUGEMAP_RUN_INCLUDE"));
+	settings.exclude = settings_text(environment_get(environment, "HUGEMAP_RUN_EXCLUDE"));
 	settings.on = true;
 }

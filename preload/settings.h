@@ -6,24 +6,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SETTINGS_GLOBS 4096
-
 /**
  * struct settings - HUGEMAP_RUN_*, read once
  * @on: the settings were read, and HUGEMAP_RUN_OFF is not set
  * @summary: print a summary when the program ends
  * @verbose: print each decision
  * @least: in bytes; smaller mappings are not reported
- * @include: globs, separated by colons; "" = all files
- * @exclude: globs, separated by colons; "" = no files
+ * @include: globs, separated by colons; NULL = all files
+ * @exclude: globs, separated by colons; NULL = no files
  */
 struct settings {
 	bool on;
 	bool summary;
 	bool verbose;
 	uint64_t least;
-	char include[SETTINGS_GLOBS];
-	char exclude[SETTINGS_GLOBS];
+	const char *include;
+	const char *exclude;
 };
 
 extern struct settings settings;
