@@ -5,7 +5,7 @@ BUILD := build
 .DEFAULT_GOAL := help
 
 help: ## list the commands
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+	@sed -n 's/^\([a-zA-Z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 deps:
 	@tools/install-deps.sh build
@@ -54,6 +54,13 @@ soak: build ## run real programs with kills and stops: SOAK_MINUTES=60 SEED=n CO
 SEED ?=
 check: test-deps ## check format and prose, lint, fast tests (under a minute)
 	@tools/check.sh
+
+AREAS := cache kernel steer preload lib cli python bench docs
+check-AREA: ## the same for one area: cache, kernel, steer, preload, lib, cli, python, bench, docs
+	@echo "The areas are $(AREAS): make check-cache"
+
+$(AREAS:%=check-%): check-%: test-deps
+	@tools/check.sh --area $*
 
 sim: build-tests ## replay one seed of the simulator: make sim SEED=n
 	@$(BUILD)/tests/kernel/sim/hugemap-sim-kernel --seed $(or $(SEED),1) --verbose
@@ -108,4 +115,4 @@ wheel: ## build a wheel of the Python package into build/wheel (with tools from 
 clean: ## remove the build directory
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check sim scale policy install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check check-AREA $(AREAS:%=check-%) sim scale policy install clean wheel deb
