@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""The idioms that docs/style.md replaces, as patterns that plain English does not match."""
+"""The idioms that CONTRIBUTING.md replaces, as patterns that plain English does not match."""
 import re
 
 START = r"(?:^|(?<=[.!?:;] ))"
