@@ -22,7 +22,7 @@ static void is(struct hm_cached sum, u64 huge, u64 base, u64 dirty)
 	assert_int_equal(sum.dirty, dirty);
 }
 
-static void test_kinds(void **state)
+static void test_counts_huge_base_and_dirty_pages(void **state)
 {
 	const u64 far = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * 2);
 	struct env env;
@@ -51,7 +51,7 @@ static void test_kinds(void **state)
 }
 
 /* hm_cached() counts no fault and sets no reference bit. */
-static void test_no_touch(void **state)
+static void test_counting_is_no_access(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -73,8 +73,8 @@ static void test_no_touch(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_kinds),
-	cmocka_unit_test(test_no_touch),
+	cmocka_unit_test(test_counts_huge_base_and_dirty_pages),
+	cmocka_unit_test(test_counting_is_no_access),
 };
 
 int main(void)

@@ -14,7 +14,7 @@ static u64 next_dirty(struct hm_file *file, u64 from, u64 end)
 }
 
 /* Dirty pages, not units, are counted for each file and for the cache. */
-static void test_counters(void **state)
+static void test_dirty_pages_are_counted_by_file_and_cache(void **state)
 {
 	struct hm_file *other;
 	struct env env;
@@ -42,7 +42,7 @@ static void test_counters(void **state)
  * The walk returns every dirty unit once in offset order, over pages, blocks, leaves and
  * directories. The order in which they became dirty does not matter.
  */
-static void test_walk_in_order(void **state)
+static void test_walk_finds_each_dirty_unit_once_in_offset_order(void **state)
 {
 	u64 dir = P((u64)HM_NODE_SLOTS * HM_NODE_SLOTS), leaf = P(HM_NODE_SLOTS);
 	u64 sorted[] = {
@@ -82,7 +82,7 @@ static void test_walk_in_order(void **state)
 }
 
 /* The end of a walk is exclusive. A walk from any page of a block finds the block. */
-static void test_walk_bounds(void **state)
+static void test_walk_end_is_exclusive(void **state)
 {
 	struct env env;
 
@@ -104,7 +104,7 @@ static void test_walk_bounds(void **state)
  * A complete walk clears the summary bits of clean subtrees, and the next store sets them again.
  * A stale bit would slow down every later sync.
  */
-static void test_summaries_settle(void **state)
+static void test_complete_walk_clears_summary_bits_of_clean_subtrees(void **state)
 {
 	struct env env;
 	u32 i;
@@ -132,7 +132,7 @@ static void test_summaries_settle(void **state)
  * A walk that starts or ends in the middle must keep the summary bits of the parts that it has
  * not visited. Otherwise the units there would never be written.
  */
-static void test_partial_walk_keeps_bits(void **state)
+static void test_partial_walk_keeps_summary_bits(void **state)
 {
 	struct env env;
 
@@ -150,7 +150,7 @@ static void test_partial_walk_keeps_bits(void **state)
  * A bit may be set late, when its unit is already clean again. The walk clears it and writes
  * nothing.
  */
-static void test_stale_bit(void **state)
+static void test_walk_clears_bit_of_clean_unit(void **state)
 {
 	struct hm_pos pos;
 	struct env env;
@@ -184,7 +184,7 @@ static void test_stale_bit(void **state)
 /*
  * The age of a file counts from the first store to a clean file.
  */
-static void test_age(void **state)
+static void test_age_counts_from_first_store_to_clean_file(void **state)
 {
 	struct env env;
 
@@ -211,8 +211,7 @@ static void test_age(void **state)
 	env_end(&env);
 }
 
-/* Compare random stores and write-backs with a plain array. */
-static void test_random_walk(void **state)
+static void test_random_stores_and_write_backs_match_array(void **state)
 {
 	enum {
 		BLOCKS = 20
@@ -253,14 +252,14 @@ static void test_random_walk(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_counters),
-	cmocka_unit_test(test_walk_in_order),
-	cmocka_unit_test(test_walk_bounds),
-	cmocka_unit_test(test_summaries_settle),
-	cmocka_unit_test(test_partial_walk_keeps_bits),
-	cmocka_unit_test(test_stale_bit),
-	cmocka_unit_test(test_age),
-	cmocka_unit_test(test_random_walk),
+	cmocka_unit_test(test_dirty_pages_are_counted_by_file_and_cache),
+	cmocka_unit_test(test_walk_finds_each_dirty_unit_once_in_offset_order),
+	cmocka_unit_test(test_walk_end_is_exclusive),
+	cmocka_unit_test(test_complete_walk_clears_summary_bits_of_clean_subtrees),
+	cmocka_unit_test(test_partial_walk_keeps_summary_bits),
+	cmocka_unit_test(test_walk_clears_bit_of_clean_unit),
+	cmocka_unit_test(test_age_counts_from_first_store_to_clean_file),
+	cmocka_unit_test(test_random_stores_and_write_backs_match_array),
 };
 
 int main(void)

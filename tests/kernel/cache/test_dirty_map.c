@@ -67,7 +67,7 @@ static bool has(const struct taken *t, u32 page)
 }
 
 /* Write-back writes only the stored pages. After a store without a range it writes the block. */
-static void test_partial_write_back(void **state)
+static void test_write_back_writes_only_stored_pages(void **state)
 {
 	struct taken t;
 	struct env env;
@@ -96,7 +96,7 @@ static void test_partial_write_back(void **state)
 }
 
 /* Without hm_writeback_pages(), write-back writes the whole block and clears the map. */
-static void test_whole_write_back(void **state)
+static void test_write_back_without_map_writes_whole_block(void **state)
 {
 	struct env env;
 
@@ -111,7 +111,7 @@ static void test_whole_write_back(void **state)
 }
 
 /* Stores to many pages make the whole block dirty until its write-back. */
-static void test_many_pages(void **state)
+static void test_stores_to_many_pages_dirty_whole_block(void **state)
 {
 	struct env env;
 	u32 i;
@@ -133,7 +133,7 @@ static void test_many_pages(void **state)
 }
 
 /* 16 stores in a row, in either direction, are the start of a stream: the whole block is dirty. */
-static void test_stores_in_a_row(void **state)
+static void test_sixteen_stores_in_a_row_dirty_whole_block(void **state)
 {
 	struct env env;
 	u32 i;
@@ -151,7 +151,7 @@ static void test_stores_in_a_row(void **state)
 }
 
 /* After stores to all pages of a block in order, the next block belongs to the stream. */
-static void test_first_of_stream(void **state)
+static void test_block_stored_in_order_makes_next_block_whole(void **state)
 {
 	struct env env;
 	u32 i;
@@ -173,7 +173,7 @@ static void test_first_of_stream(void **state)
 }
 
 /* In a stream of stores, the first store to the next block makes it dirty as a whole. */
-static void test_stream(void **state)
+static void test_stream_of_stores_dirties_whole_blocks(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -202,7 +202,7 @@ static void test_stream(void **state)
  * A store during write-back: if it comes before hm_writeback_pages(), this write-back writes the
  * page; otherwise the next one does.
  */
-static void test_store_during_write_back(void **state)
+static void test_store_during_write_back_is_written_next(void **state)
 {
 	struct taken t;
 	struct env env;
@@ -244,7 +244,7 @@ static void test_store_during_write_back(void **state)
 }
 
 /* After a failed write-back, its pages and the pages that were stored since are dirty. */
-static void test_failed_write_back(void **state)
+static void test_failed_write_back_keeps_its_pages_dirty(void **state)
 {
 	struct taken t;
 	struct env env;
@@ -272,7 +272,7 @@ static void test_failed_write_back(void **state)
  * A device may write to a pinned unit without notice. The unit is dirty as a whole until a
  * write-back finds it unpinned.
  */
-static void test_pinned(void **state)
+static void test_pinned_unit_is_dirty_as_a_whole(void **state)
 {
 	struct env env;
 
@@ -292,7 +292,7 @@ static void test_pinned(void **state)
 }
 
 /* A unit whose eviction failed is dirty as a whole. A unit that was read again has an empty map. */
-static void test_claimed(void **state)
+static void test_failed_eviction_dirties_whole_block(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -315,7 +315,7 @@ static void test_claimed(void **state)
  * A partial write-back of a hole gives the block data, and leaves the other pages unallocated.
  * A whole one allocates all of them.
  */
-static void test_holes(void **state)
+static void test_partial_write_back_of_hole_allocates_only_its_pages(void **state)
 {
 	struct env env;
 
@@ -343,7 +343,7 @@ static void reclaim_once(struct env *env)
 }
 
 /* A store to a few pages does not keep a huge unit in the cache. A read or a larger store does. */
-static void test_sparse_store_is_no_touch(void **state)
+static void test_sparse_store_does_not_keep_unit_cached(void **state)
 {
 	struct env env;
 	u32 i;
@@ -368,18 +368,18 @@ static void test_sparse_store_is_no_touch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_partial_write_back),
-		cmocka_unit_test(test_whole_write_back),
-		cmocka_unit_test(test_many_pages),
-		cmocka_unit_test(test_stores_in_a_row),
-		cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_first_of_stream),
-		cmocka_unit_test(test_store_during_write_back),
-		cmocka_unit_test(test_failed_write_back),
-		cmocka_unit_test(test_pinned),
-		cmocka_unit_test(test_claimed),
-		cmocka_unit_test(test_holes),
-		cmocka_unit_test(test_sparse_store_is_no_touch),
+		cmocka_unit_test(test_write_back_writes_only_stored_pages),
+		cmocka_unit_test(test_write_back_without_map_writes_whole_block),
+		cmocka_unit_test(test_stores_to_many_pages_dirty_whole_block),
+		cmocka_unit_test(test_sixteen_stores_in_a_row_dirty_whole_block),
+		cmocka_unit_test(test_stream_of_stores_dirties_whole_blocks),
+		cmocka_unit_test(test_block_stored_in_order_makes_next_block_whole),
+		cmocka_unit_test(test_store_during_write_back_is_written_next),
+		cmocka_unit_test(test_failed_write_back_keeps_its_pages_dirty),
+		cmocka_unit_test(test_pinned_unit_is_dirty_as_a_whole),
+		cmocka_unit_test(test_failed_eviction_dirties_whole_block),
+		cmocka_unit_test(test_partial_write_back_of_hole_allocates_only_its_pages),
+		cmocka_unit_test(test_sparse_store_does_not_keep_unit_cached),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ static void check_sorted(const struct hm_victim *victims, u32 n)
 }
 
 /* Reclaim never chooses units that are dirty, filling or under write-back. */
-static void test_only_clean(void **state)
+static void test_only_clean_units_are_evicted(void **state)
 {
 	struct hm_unit filling;
 	struct hm_run run;
@@ -45,7 +45,7 @@ static void test_only_clean(void **state)
  * Reclaim first makes a unit inactive (evict = false): the engine unmaps it, and its data stays
  * cached. The next reclaim evicts it.
  */
-static void test_inactive_first(void **state)
+static void test_unit_becomes_inactive_before_eviction(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct hm_unit unit;
@@ -72,8 +72,7 @@ static void test_inactive_first(void **state)
 	env_end(&env);
 }
 
-/* A unit that is touched while inactive moves to the main queue. */
-static void test_reactivation(void **state)
+static void test_touched_inactive_unit_moves_to_main_queue(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct env env;
@@ -100,8 +99,7 @@ static void test_reactivation(void **state)
 	env_end(&env);
 }
 
-/* The oldest units on probation are evicted first. */
-static void test_oldest_first(void **state)
+static void test_oldest_units_on_probation_leave_first(void **state)
 {
 	struct env env;
 	u32 i;
@@ -121,7 +119,7 @@ static void test_oldest_first(void **state)
 }
 
 /* A batch is sorted and consists of runs: blocks that were read together are evicted together. */
-static void test_batch_of_runs(void **state)
+static void test_blocks_read_together_are_evicted_together(void **state)
 {
 	static const u32 order[] = { 9, 2,  31, 0, 17, 5,  26, 12, 3,  30, 8,  16, 1,  24, 7,  20,
 				     6, 11, 29, 4, 27, 19, 10, 23, 14, 22, 13, 28, 21, 15, 25, 18 };
@@ -145,8 +143,7 @@ static void test_batch_of_runs(void **state)
 	env_end(&env);
 }
 
-/* Victims of several files are grouped by file, and sorted in each file. */
-static void test_sorted_over_files(void **state)
+static void test_victims_are_sorted_by_file_and_offset(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct hm_file *other;
@@ -166,7 +163,7 @@ static void test_sorted_over_files(void **state)
 }
 
 /* Reclaim does not evict a neighbour of a victim that was read much later. */
-static void test_neighbours_by_age(void **state)
+static void test_young_neighbour_of_victim_stays(void **state)
 {
 	struct env env;
 
@@ -186,7 +183,7 @@ static void test_neighbours_by_age(void **state)
 }
 
 /* Reclaim claims at most as many units as requested, and as the array holds. */
-static void test_want_and_max(void **state)
+static void test_reclaim_claims_at_most_want_and_max(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct env env;
@@ -215,7 +212,7 @@ static void test_want_and_max(void **state)
  * A pinned unit stays clean and cached. A unit that was stored to becomes dirty. The first can be
  * evicted later, the second after write-back.
  */
-static void test_results(void **state)
+static void test_failed_eviction_leaves_unit_clean_or_dirty(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct env env;
@@ -243,7 +240,7 @@ static void test_results(void **state)
 }
 
 /* Successive reclaims use different shards if these have about as many units. */
-static void test_shards_in_turn(void **state)
+static void test_successive_reclaims_use_different_shards(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	u32 evicted[2] = { 0, 0 }, round, i, n;
@@ -266,8 +263,7 @@ static void test_shards_in_turn(void **state)
 	env_end(&env);
 }
 
-/* Reclaim finds the units of every shard. */
-static void test_all_shards(void **state)
+static void test_reclaim_finds_units_of_all_shards(void **state)
 {
 	struct env env;
 	u32 i;
@@ -283,7 +279,7 @@ static void test_all_shards(void **state)
  * Queued units that became dirty do not hide clean ones of either page size. 0 victims must mean
  * that no clean unit is left.
  */
-static void test_dirty_do_not_hide(void **state)
+static void test_dirty_units_do_not_hide_clean_ones(void **state)
 {
 	struct env env;
 	u32 i;
@@ -307,7 +303,7 @@ static void test_dirty_do_not_hide(void **state)
  * If there is no free huge frame and only base pages are clean, reclaim empties a split frame,
  * which becomes a huge one.
  */
-static void test_empty_split_frame(void **state)
+static void test_split_frame_is_emptied_for_huge_unit(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -327,7 +323,7 @@ static void test_empty_split_frame(void **state)
  * Reclaim evicts no page of a split frame that has a dirty page: it would not get a huge frame.
  * Recently touched pages do not stop it.
  */
-static void test_empty_touched_and_dirty(void **state)
+static void test_split_frame_with_dirty_page_is_not_emptied(void **state)
 {
 	struct env env;
 	u32 i;
@@ -347,7 +343,7 @@ static void test_empty_touched_and_dirty(void **state)
 }
 
 /* If an isolated frame cannot be emptied any more, its free base frames can be allocated. */
-static void test_empty_given_up(void **state)
+static void test_frame_that_cannot_be_emptied_is_usable_again(void **state)
 {
 	struct hm_victim victims[4];
 	u32 evicted = 0, huge = 0, i;
@@ -386,7 +382,7 @@ static void test_empty_given_up(void **state)
 }
 
 /* If each split frame has a dirty page, reclaim evicts huge units although base pages are older. */
-static void test_huge_beside_dirty(void **state)
+static void test_huge_unit_leaves_if_each_split_frame_is_dirty(void **state)
 {
 	struct env env;
 	u32 i;
@@ -405,8 +401,7 @@ static void test_huge_beside_dirty(void **state)
 	env_end(&env);
 }
 
-/* Pinned use-once units do not keep other units from eviction. */
-static void test_use_once_pinned(void **state)
+static void test_pinned_use_once_units_do_not_block_eviction(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	u32 round, i, evicted = 0;
@@ -436,7 +431,7 @@ static void test_use_once_pinned(void **state)
 }
 
 /* Reclaim evicts recent use-once units if no other unit and no split frame can be freed. */
-static void test_use_once_last(void **state)
+static void test_recent_use_once_units_leave_if_no_other_can(void **state)
 {
 	struct hm_options opts = options_for(16, 1);
 	struct env env;
@@ -464,7 +459,7 @@ static void test_use_once_last(void **state)
 }
 
 /* If there is no free base frame and only huge units are clean, reclaim evicts one of them. */
-static void test_huge_for_base(void **state)
+static void test_huge_unit_leaves_for_base_frame(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -481,7 +476,7 @@ static void test_huge_for_base(void **state)
 }
 
 /* Reclaim evicts the page size whose oldest unit has been idle for longer. */
-static void test_older_size_first(void **state)
+static void test_page_size_with_oldest_unit_leaves_first(void **state)
 {
 	struct env env;
 
@@ -505,7 +500,7 @@ static void test_older_size_first(void **state)
  * Reclaim keeps a share of the clean units inactive, so that touches show which of them are used
  * before they are evicted.
  */
-static void test_inactive_share(void **state)
+static void test_share_of_clean_units_stays_inactive(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct hm_options opts = options_for(64, 1);
@@ -525,7 +520,7 @@ static void test_inactive_share(void **state)
 }
 
 /* hm_reclaim_want(): 0 while enough frames are free, otherwise a batch. */
-static void test_want(void **state)
+static void test_reclaim_wants_batch_below_free_target(void **state)
 {
 	struct hm_options opts = options_for(64, 2);
 	struct env env;
@@ -548,17 +543,28 @@ static void test_want(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_only_clean),	  cmocka_unit_test(test_inactive_first),
-	cmocka_unit_test(test_reactivation),	  cmocka_unit_test(test_oldest_first),
-	cmocka_unit_test(test_batch_of_runs),	  cmocka_unit_test(test_sorted_over_files),
-	cmocka_unit_test(test_neighbours_by_age), cmocka_unit_test(test_want_and_max),
-	cmocka_unit_test(test_results),		  cmocka_unit_test(test_shards_in_turn),
-	cmocka_unit_test(test_all_shards),	  cmocka_unit_test(test_dirty_do_not_hide),
-	cmocka_unit_test(test_empty_split_frame), cmocka_unit_test(test_empty_touched_and_dirty),
-	cmocka_unit_test(test_empty_given_up),	  cmocka_unit_test(test_huge_beside_dirty),
-	cmocka_unit_test(test_use_once_pinned),	  cmocka_unit_test(test_use_once_last),
-	cmocka_unit_test(test_huge_for_base),	  cmocka_unit_test(test_older_size_first),
-	cmocka_unit_test(test_inactive_share),	  cmocka_unit_test(test_want),
+	cmocka_unit_test(test_only_clean_units_are_evicted),
+	cmocka_unit_test(test_unit_becomes_inactive_before_eviction),
+	cmocka_unit_test(test_touched_inactive_unit_moves_to_main_queue),
+	cmocka_unit_test(test_oldest_units_on_probation_leave_first),
+	cmocka_unit_test(test_blocks_read_together_are_evicted_together),
+	cmocka_unit_test(test_victims_are_sorted_by_file_and_offset),
+	cmocka_unit_test(test_young_neighbour_of_victim_stays),
+	cmocka_unit_test(test_reclaim_claims_at_most_want_and_max),
+	cmocka_unit_test(test_failed_eviction_leaves_unit_clean_or_dirty),
+	cmocka_unit_test(test_successive_reclaims_use_different_shards),
+	cmocka_unit_test(test_reclaim_finds_units_of_all_shards),
+	cmocka_unit_test(test_dirty_units_do_not_hide_clean_ones),
+	cmocka_unit_test(test_split_frame_is_emptied_for_huge_unit),
+	cmocka_unit_test(test_split_frame_with_dirty_page_is_not_emptied),
+	cmocka_unit_test(test_frame_that_cannot_be_emptied_is_usable_again),
+	cmocka_unit_test(test_huge_unit_leaves_if_each_split_frame_is_dirty),
+	cmocka_unit_test(test_pinned_use_once_units_do_not_block_eviction),
+	cmocka_unit_test(test_recent_use_once_units_leave_if_no_other_can),
+	cmocka_unit_test(test_huge_unit_leaves_for_base_frame),
+	cmocka_unit_test(test_page_size_with_oldest_unit_leaves_first),
+	cmocka_unit_test(test_share_of_clean_units_stays_inactive),
+	cmocka_unit_test(test_reclaim_wants_batch_below_free_target),
 };
 
 int main(void)

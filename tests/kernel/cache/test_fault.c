@@ -6,7 +6,7 @@
  * The first miss claims the unit. The second caller gets HM_BUSY, and hm_fill_done() reports that
  * it must be woken.
  */
-static void test_fill_and_wait(void **state)
+static void test_second_fault_waits_for_fill(void **state)
 {
 	struct hm_unit filling, other;
 	struct env env;
@@ -31,7 +31,7 @@ static void test_fill_and_wait(void **state)
 }
 
 /* Read-ahead that meets a fill does not wait, so the fill has no task to wake. */
-static void test_ahead_does_not_wait(void **state)
+static void test_readahead_does_not_wait_for_fill(void **state)
 {
 	struct hm_unit filling, other;
 	struct env env;
@@ -43,8 +43,7 @@ static void test_ahead_does_not_wait(void **state)
 	env_end(&env);
 }
 
-/* A unit that is filled for a store is dirty after the fill. */
-static void test_fill_dirty(void **state)
+static void test_fill_for_store_leaves_unit_dirty(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -63,7 +62,7 @@ static void test_fill_dirty(void **state)
  * The first store to a clean unit makes it dirty and returns the read-ahead hint. A second store
  * and reads change nothing.
  */
-static void test_hit_write(void **state)
+static void test_first_store_to_clean_unit_makes_it_dirty(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -85,7 +84,7 @@ static void test_hit_write(void **state)
 }
 
 /* Faults beyond the last page of the file fail. A partial last page can be read. */
-static void test_beyond(void **state)
+static void test_fault_beyond_end_of_file_fails(void **state)
 {
 	u64 size = BYTES(2) + 3 * HM_PAGE_SIZE + 1;
 	struct hm_unit unit;
@@ -112,7 +111,7 @@ static void test_beyond(void **state)
 }
 
 /* With hm_access.cached_only a fault finds cached pages, and allocates neither nodes nor frames. */
-static void test_only_if_cached(void **state)
+static void test_cached_only_fault_allocates_nothing(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -136,7 +135,7 @@ static void test_only_if_cached(void **state)
  * The block in which the file ends is never a huge unit, as pages beyond the end must not be
  * cached. The block before it may be one.
  */
-static void test_base_at_the_end(void **state)
+static void test_last_partial_block_is_never_huge(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -161,7 +160,7 @@ static void test_base_at_the_end(void **state)
 }
 
 /* If the pool is empty, a fault claims no unit and returns the reclaim hint. */
-static void test_no_frame(void **state)
+static void test_fault_without_frame_claims_no_unit(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -182,7 +181,7 @@ static void test_no_frame(void **state)
 }
 
 /* A miss that leaves few free frames returns the reclaim hint before faults must wait. */
-static void test_reclaim_hint(void **state)
+static void test_miss_returns_reclaim_hint_before_pool_is_empty(void **state)
 {
 	struct hm_options opts = options_for(16, 1);
 	struct hm_unit unit;
@@ -204,7 +203,7 @@ static void test_reclaim_hint(void **state)
  * After a failed read of a block, each of its base pages is read by itself and has its own
  * result.
  */
-static void test_block_read_error(void **state)
+static void test_pages_of_failed_block_are_read_one_by_one(void **state)
 {
 	struct hm_unit unit, waiter;
 	struct env env;
@@ -238,7 +237,7 @@ static void fail_fill_with_waiter(struct hm_file *file, u64 pgoff, struct hm_acc
 }
 
 /* One waiting fault gets the error of a base page; the next fault reads the page again. */
-static void test_page_read_error(void **state)
+static void test_one_waiter_gets_read_error_next_fault_reads_again(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -277,8 +276,7 @@ static void test_page_read_error(void **state)
 	env_end(&env);
 }
 
-/* The state word has room for every errno. */
-static void test_errno_kept(void **state)
+static void test_state_word_keeps_every_errno(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -291,7 +289,7 @@ static void test_errno_kept(void **state)
 }
 
 /* A cancelled fill leaves no error, and the block can be read as a whole. */
-static void test_cancel(void **state)
+static void test_cancelled_fill_leaves_no_error(void **state)
 {
 	struct hm_unit unit, waiter;
 	struct env env;
@@ -317,7 +315,7 @@ static void test_cancel(void **state)
  * Read-ahead pages have their own counters and count as used once. The marker gives the
  * read-ahead hint to one fault.
  */
-static void test_ahead_and_mark(void **state)
+static void test_marker_gives_readahead_hint_to_one_fault(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -358,7 +356,7 @@ static void test_ahead_and_mark(void **state)
  * A stream catches up with its read-ahead. The page counts as used, and the waiting fault gets
  * the marker, exactly once.
  */
-static void test_ahead_caught_up(void **state)
+static void test_fault_that_waits_for_readahead_gets_marker_once(void **state)
 {
 	struct hm_unit filling, unit;
 	struct env env;
@@ -377,8 +375,7 @@ static void test_ahead_caught_up(void **state)
 	env_end(&env);
 }
 
-/* The marker survives a write-back. */
-static void test_mark_survives_write(void **state)
+static void test_marker_survives_write_back(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -398,7 +395,7 @@ static void test_mark_survives_write(void **state)
  * Fault-around maps cached pages. It counts as a use but not as a fault. It leaves out the marker
  * and units that are filling or evicting.
  */
-static void test_fault_around(void **state)
+static void test_fault_around_maps_cached_pages_only(void **state)
 {
 	struct hm_unit unit, busy;
 	struct env env;
@@ -445,7 +442,7 @@ static void test_fault_around(void **state)
 }
 
 /* Fault-around maps a row of base pages that ends at a gap, the marker or the end of the block. */
-static void test_fault_around_row(void **state)
+static void test_fault_around_row_ends_at_gap_marker_or_block(void **state)
 {
 	u64 first, last, i, top = P(2) + BLOCK - 1;
 	struct hm_unit unit;
@@ -497,7 +494,7 @@ static void test_fault_around_row(void **state)
 }
 
 /* A fault on a unit under eviction waits, and is woken when the eviction ends. */
-static void test_busy_evicting(void **state)
+static void test_fault_waits_for_eviction(void **state)
 {
 	struct hm_unit unit, leaving;
 	struct env env;
@@ -520,7 +517,7 @@ static void test_busy_evicting(void **state)
 }
 
 /* Each unit has its own place in the memory of the pool. */
-static void test_frame_offsets(void **state)
+static void test_units_do_not_overlap_in_pool(void **state)
 {
 	struct hm_unit huge, first, last;
 	struct env env;
@@ -544,7 +541,7 @@ static void test_frame_offsets(void **state)
 }
 
 /* A store with .allocated_only or .stable changes nothing while it is not allowed. */
-static void test_conditional_store(void **state)
+static void test_store_that_is_not_allowed_changes_nothing(void **state)
 {
 	const struct hm_access store = HM_ACCESS(.write = true, .cached_only = true,
 						 .allocated_only = true, .stable = true);
@@ -578,27 +575,27 @@ static void test_conditional_store(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_fill_and_wait),
-	cmocka_unit_test(test_ahead_does_not_wait),
-	cmocka_unit_test(test_fill_dirty),
-	cmocka_unit_test(test_hit_write),
-	cmocka_unit_test(test_beyond),
-	cmocka_unit_test(test_only_if_cached),
-	cmocka_unit_test(test_base_at_the_end),
-	cmocka_unit_test(test_no_frame),
-	cmocka_unit_test(test_reclaim_hint),
-	cmocka_unit_test(test_block_read_error),
-	cmocka_unit_test(test_page_read_error),
-	cmocka_unit_test(test_errno_kept),
-	cmocka_unit_test(test_cancel),
-	cmocka_unit_test(test_ahead_and_mark),
-	cmocka_unit_test(test_ahead_caught_up),
-	cmocka_unit_test(test_mark_survives_write),
-	cmocka_unit_test(test_fault_around),
-	cmocka_unit_test(test_fault_around_row),
-	cmocka_unit_test(test_busy_evicting),
-	cmocka_unit_test(test_frame_offsets),
-	cmocka_unit_test(test_conditional_store),
+	cmocka_unit_test(test_second_fault_waits_for_fill),
+	cmocka_unit_test(test_readahead_does_not_wait_for_fill),
+	cmocka_unit_test(test_fill_for_store_leaves_unit_dirty),
+	cmocka_unit_test(test_first_store_to_clean_unit_makes_it_dirty),
+	cmocka_unit_test(test_fault_beyond_end_of_file_fails),
+	cmocka_unit_test(test_cached_only_fault_allocates_nothing),
+	cmocka_unit_test(test_last_partial_block_is_never_huge),
+	cmocka_unit_test(test_fault_without_frame_claims_no_unit),
+	cmocka_unit_test(test_miss_returns_reclaim_hint_before_pool_is_empty),
+	cmocka_unit_test(test_pages_of_failed_block_are_read_one_by_one),
+	cmocka_unit_test(test_one_waiter_gets_read_error_next_fault_reads_again),
+	cmocka_unit_test(test_state_word_keeps_every_errno),
+	cmocka_unit_test(test_cancelled_fill_leaves_no_error),
+	cmocka_unit_test(test_marker_gives_readahead_hint_to_one_fault),
+	cmocka_unit_test(test_fault_that_waits_for_readahead_gets_marker_once),
+	cmocka_unit_test(test_marker_survives_write_back),
+	cmocka_unit_test(test_fault_around_maps_cached_pages_only),
+	cmocka_unit_test(test_fault_around_row_ends_at_gap_marker_or_block),
+	cmocka_unit_test(test_fault_waits_for_eviction),
+	cmocka_unit_test(test_units_do_not_overlap_in_pool),
+	cmocka_unit_test(test_store_that_is_not_allowed_changes_nothing),
 };
 
 int main(void)

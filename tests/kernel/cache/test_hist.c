@@ -15,7 +15,7 @@ static void close_to(u64 got, u64 want)
 	assert_in_range(got, want, want + want / 32);
 }
 
-static void test_empty(void **state)
+static void test_empty_histogram_has_percentile_0(void **state)
 {
 	struct hm_hist *hist = hist_new();
 
@@ -24,8 +24,7 @@ static void test_empty(void **state)
 	free(hist);
 }
 
-/* Each percentile of one record is that record. */
-static void test_single(void **state)
+static void test_percentiles_of_one_record_are_that_record(void **state)
 {
 	static const u64 values[] = { 0, 1, 31, 32, 33, 1000, 123456789 };
 	u32 i;
@@ -45,7 +44,7 @@ static void test_single(void **state)
 }
 
 /* Each value below 64 has its own bucket, so percentiles are exact. */
-static void test_small_values_exact(void **state)
+static void test_values_below_64_are_exact(void **state)
 {
 	struct hm_hist *hist = hist_new();
 	u64 i;
@@ -58,7 +57,7 @@ static void test_small_values_exact(void **state)
 	free(hist);
 }
 
-static void test_uniform(void **state)
+static void test_percentiles_of_uniform_values(void **state)
 {
 	struct hm_hist *hist = hist_new();
 	u64 i;
@@ -74,7 +73,7 @@ static void test_uniform(void **state)
 }
 
 /* The median of two groups, and the tail. */
-static void test_tail(void **state)
+static void test_tail_of_two_groups_is_found(void **state)
 {
 	struct hm_hist *hist = hist_new();
 	u32 i;
@@ -89,8 +88,7 @@ static void test_tail(void **state)
 	free(hist);
 }
 
-/* Values next to powers of two are in the right bucket. */
-static void test_edges(void **state)
+static void test_values_next_to_powers_of_two_are_in_right_bucket(void **state)
 {
 	u32 shift;
 	s64 d;
@@ -108,8 +106,7 @@ static void test_edges(void **state)
 	}
 }
 
-/* Values beyond the last bucket are counted in it. */
-static void test_beyond(void **state)
+static void test_values_beyond_last_bucket_are_counted_in_it(void **state)
 {
 	struct hm_hist *hist = hist_new();
 
@@ -122,8 +119,7 @@ static void test_beyond(void **state)
 	free(hist);
 }
 
-/* Histograms of several CPUs add up to the histogram of all their records. */
-static void test_sum_of_cpus(void **state)
+static void test_histograms_of_cpus_add_up(void **state)
 {
 	struct hm_hist *all = hist_new(), *sum = hist_new(), *cpu[3];
 	u64 i;
@@ -145,14 +141,14 @@ static void test_sum_of_cpus(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_empty),
-	cmocka_unit_test(test_single),
-	cmocka_unit_test(test_small_values_exact),
-	cmocka_unit_test(test_uniform),
-	cmocka_unit_test(test_tail),
-	cmocka_unit_test(test_edges),
-	cmocka_unit_test(test_beyond),
-	cmocka_unit_test(test_sum_of_cpus),
+	cmocka_unit_test(test_empty_histogram_has_percentile_0),
+	cmocka_unit_test(test_percentiles_of_one_record_are_that_record),
+	cmocka_unit_test(test_values_below_64_are_exact),
+	cmocka_unit_test(test_percentiles_of_uniform_values),
+	cmocka_unit_test(test_tail_of_two_groups_is_found),
+	cmocka_unit_test(test_values_next_to_powers_of_two_are_in_right_bucket),
+	cmocka_unit_test(test_values_beyond_last_bucket_are_counted_in_it),
+	cmocka_unit_test(test_histograms_of_cpus_add_up),
 };
 
 int main(void)

@@ -97,8 +97,7 @@ static void end(struct reader *r)
 	env_end(&r->env);
 }
 
-/* The size and order of the access override the choice of the cache. */
-static void test_access_overrides(void **state)
+static void test_access_overrides_chosen_size(void **state)
 {
 	struct reader r;
 
@@ -120,8 +119,7 @@ static void test_access_overrides(void **state)
 	end(&r);
 }
 
-/* The order and size that the program requests override a stream. */
-static void test_requests(void **state)
+static void test_requested_order_and_size_override_stream(void **state)
 {
 	struct hm_plan plan;
 	struct reader r;
@@ -151,7 +149,7 @@ static void test_requests(void **state)
 }
 
 /* Read-ahead outside of a stream reads base pages, unless the access requests more. */
-static void test_ahead_alone(void **state)
+static void test_readahead_outside_stream_reads_base_pages(void **state)
 {
 	struct reader r;
 
@@ -168,8 +166,7 @@ static void test_ahead_alone(void **state)
 	end(&r);
 }
 
-/* Random access reads single pages. */
-static void test_random(void **state)
+static void test_random_access_reads_single_pages(void **state)
 {
 	u32 seed = 5, i;
 	struct reader r;
@@ -184,8 +181,7 @@ static void test_random(void **state)
 	end(&r);
 }
 
-/* Access with a stride is not a stream. */
-static void test_stride(void **state)
+static void test_stride_is_no_stream(void **state)
 {
 	struct reader r;
 	u64 page;
@@ -198,8 +194,7 @@ static void test_stride(void **state)
 	end(&r);
 }
 
-/* From its second block on, a stream reads blocks. */
-static void test_stream(void **state)
+static void test_stream_reads_blocks_from_second_block_on(void **state)
 {
 	struct reader r;
 	u64 page;
@@ -224,7 +219,7 @@ static void test_stream(void **state)
  * block. A stream of stores does not, as it may be one more record. If promotion is off, no stream
  * does.
  */
-static void test_first_block(void **state)
+static void test_long_stream_promotes_its_first_block(void **state)
 {
 	const struct {
 		u32 util;
@@ -258,7 +253,7 @@ static void test_first_block(void **state)
 }
 
 /* The first block of a file is promoted early if its first pages are accessed in order. */
-static void test_first_of_file(void **state)
+static void test_first_block_of_file_is_promoted_early(void **state)
 {
 	const struct {
 		bool write;
@@ -295,7 +290,7 @@ static void test_first_of_file(void **state)
 }
 
 /* If a promotion fails after the stream's read-ahead was claimed for it, read-ahead is repeated. */
-static void test_first_block_refused(void **state)
+static void test_readahead_is_repeated_after_failed_promotion(void **state)
 {
 	struct reader r;
 	u64 page;
@@ -311,7 +306,7 @@ static void test_first_block_refused(void **state)
 }
 
 /* A stream that begins near the end of its first block does not miss more often. */
-static void test_stream_from_the_end(void **state)
+static void test_stream_from_end_of_block_misses_no_more(void **state)
 {
 	struct reader r;
 	u64 page;
@@ -324,7 +319,7 @@ static void test_stream_from_the_end(void **state)
 }
 
 /* Two adjacent pages are not a stream, even across the border of a block. */
-static void test_pairs(void **state)
+static void test_two_adjacent_pages_are_no_stream(void **state)
 {
 	struct reader r;
 	u32 i;
@@ -339,7 +334,7 @@ static void test_pairs(void **state)
 }
 
 /* A stream that meets a split block reads the rest of it in base pages. */
-static void test_stream_through_base_pages(void **state)
+static void test_stream_reads_rest_of_split_block_in_base_pages(void **state)
 {
 	struct reader r;
 	u64 page;
@@ -354,7 +349,7 @@ static void test_stream_through_base_pages(void **state)
 }
 
 /* Repeated faults on a page, and backward access, are not a stream. */
-static void test_not_forward(void **state)
+static void test_repeated_or_backward_faults_are_no_stream(void **state)
 {
 	struct reader r;
 	u32 i;
@@ -374,8 +369,7 @@ static void test_not_forward(void **state)
 	end(&r);
 }
 
-/* Random faults do not end a stream with a large window. */
-static void test_stream_beside_random(void **state)
+static void test_random_faults_do_not_end_stream(void **state)
 {
 	struct reader r;
 	u32 seed = 5;
@@ -394,7 +388,7 @@ static void test_stream_beside_random(void **state)
 }
 
 /* Random faults inside the window of a stream do not extend its read-ahead. */
-static void test_random_ahead(void **state)
+static void test_random_faults_do_not_extend_readahead(void **state)
 {
 	struct reader r;
 	u64 page, pages;
@@ -424,7 +418,7 @@ static void test_random_ahead(void **state)
 }
 
 /* Write-behind writes each block when a stream of stores has filled it. */
-static void test_write_behind(void **state)
+static void test_write_behind_writes_each_filled_block(void **state)
 {
 	struct reader r;
 	u64 page;
@@ -438,7 +432,7 @@ static void test_write_behind(void **state)
 }
 
 /* A block without cached pages can be read as a whole again. */
-static void test_whole_again(void **state)
+static void test_empty_split_block_is_read_whole_again(void **state)
 {
 	struct reader r;
 
@@ -459,7 +453,7 @@ static void scan(struct reader *r, u64 blocks, struct hm_access access)
 }
 
 /* The second and third scan of a file of twice the pool find a part of it cached. */
-static void test_scan_twice(void **state)
+static void test_second_scan_of_larger_file_finds_part_cached(void **state)
 {
 	struct reader r;
 	u64 first, second;
@@ -476,8 +470,7 @@ static void test_scan_twice(void **state)
 	end(&r);
 }
 
-/* A file that fits stays cached after a scan of a larger one. */
-static void test_scan_that_fits(void **state)
+static void test_fitting_file_stays_cached_after_larger_scan(void **state)
 {
 	struct hm_file *other;
 	struct reader r;
@@ -496,7 +489,7 @@ static void test_scan_that_fits(void **state)
 }
 
 /* If no other unit is left, reclaim evicts all use-once units, and old unused read-ahead. */
-static void test_use_once_evicted(void **state)
+static void test_all_use_once_units_leave_if_no_other_is_left(void **state)
 {
 	struct reader r;
 	u32 use_once;
@@ -520,7 +513,7 @@ static bool is_use_once(struct reader *r, u64 page)
 }
 
 /* In a full pool, the units of a short stream are not use-once. */
-static void test_short_stream_stays(void **state)
+static void test_short_stream_is_not_use_once(void **state)
 {
 	struct reader r;
 	u64 page;
@@ -538,7 +531,7 @@ static void test_short_stream_stays(void **state)
 }
 
 /* Reclaim does not evict a new huge unit instead of older base pages, even if all are young. */
-static void test_new_block_stays(void **state)
+static void test_new_huge_unit_outlives_older_base_pages(void **state)
 {
 	struct hm_file *other;
 	struct reader r;
@@ -563,28 +556,28 @@ static void test_new_block_stays(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_access_overrides),
-	cmocka_unit_test(test_requests),
-	cmocka_unit_test(test_ahead_alone),
-	cmocka_unit_test(test_random),
-	cmocka_unit_test(test_stride),
-	cmocka_unit_test(test_stream),
-	cmocka_unit_test(test_first_block),
-	cmocka_unit_test(test_first_block_refused),
-	cmocka_unit_test(test_first_of_file),
-	cmocka_unit_test(test_stream_from_the_end),
-	cmocka_unit_test(test_pairs),
-	cmocka_unit_test(test_stream_through_base_pages),
-	cmocka_unit_test(test_not_forward),
-	cmocka_unit_test(test_stream_beside_random),
-	cmocka_unit_test(test_random_ahead),
-	cmocka_unit_test(test_write_behind),
-	cmocka_unit_test(test_whole_again),
-	cmocka_unit_test(test_scan_twice),
-	cmocka_unit_test(test_scan_that_fits),
-	cmocka_unit_test(test_use_once_evicted),
-	cmocka_unit_test(test_short_stream_stays),
-	cmocka_unit_test(test_new_block_stays),
+	cmocka_unit_test(test_access_overrides_chosen_size),
+	cmocka_unit_test(test_requested_order_and_size_override_stream),
+	cmocka_unit_test(test_readahead_outside_stream_reads_base_pages),
+	cmocka_unit_test(test_random_access_reads_single_pages),
+	cmocka_unit_test(test_stride_is_no_stream),
+	cmocka_unit_test(test_stream_reads_blocks_from_second_block_on),
+	cmocka_unit_test(test_long_stream_promotes_its_first_block),
+	cmocka_unit_test(test_readahead_is_repeated_after_failed_promotion),
+	cmocka_unit_test(test_first_block_of_file_is_promoted_early),
+	cmocka_unit_test(test_stream_from_end_of_block_misses_no_more),
+	cmocka_unit_test(test_two_adjacent_pages_are_no_stream),
+	cmocka_unit_test(test_stream_reads_rest_of_split_block_in_base_pages),
+	cmocka_unit_test(test_repeated_or_backward_faults_are_no_stream),
+	cmocka_unit_test(test_random_faults_do_not_end_stream),
+	cmocka_unit_test(test_random_faults_do_not_extend_readahead),
+	cmocka_unit_test(test_write_behind_writes_each_filled_block),
+	cmocka_unit_test(test_empty_split_block_is_read_whole_again),
+	cmocka_unit_test(test_second_scan_of_larger_file_finds_part_cached),
+	cmocka_unit_test(test_fitting_file_stays_cached_after_larger_scan),
+	cmocka_unit_test(test_all_use_once_units_leave_if_no_other_is_left),
+	cmocka_unit_test(test_short_stream_is_not_use_once),
+	cmocka_unit_test(test_new_huge_unit_outlives_older_base_pages),
 };
 
 int main(void)

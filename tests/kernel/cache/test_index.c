@@ -6,7 +6,7 @@
 #define LAST_PAGE ((HM_FILE_BLOCKS_MAX << HM_BLOCK_ORDER) - 1)
 
 /* Faults request nodes from the top down, and only those on the path to their page. */
-static void test_nodes_on_demand(void **state)
+static void test_fault_requests_only_nodes_on_its_path(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -35,7 +35,7 @@ static void test_nodes_on_demand(void **state)
  * Two threads add the same node. The second one keeps its memory, and the node of the first one
  * keeps its contents.
  */
-static void test_node_added_twice(void **state)
+static void test_second_of_two_equal_nodes_is_refused(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -56,7 +56,7 @@ static void test_node_added_twice(void **state)
 }
 
 /* hm_file_take_node() returns every node once. */
-static void test_take_nodes(void **state)
+static void test_each_node_is_returned_once(void **state)
 {
 	struct env env;
 	void *seen[8], *node;
@@ -89,7 +89,7 @@ static void test_take_nodes(void **state)
  * Pages of different blocks, leaves and directories have different words. A slot computed from the
  * wrong bits would fail this.
  */
-static void test_distinct(void **state)
+static void test_every_page_has_its_own_word(void **state)
 {
 	u64 pages[] = {
 		0,
@@ -132,7 +132,7 @@ static void test_distinct(void **state)
 	env_end(&env);
 }
 
-static void test_file_max(void **state)
+static void test_last_page_of_largest_file_is_usable(void **state)
 {
 	void *mem = calloc(1, hm_file_bytes() + 64);
 	struct hm_unit unit;
@@ -152,7 +152,7 @@ static void test_file_max(void **state)
 }
 
 /* HM_FILES_MAX files can be open, and another one after one was closed. */
-static void test_files_max(void **state)
+static void test_files_max_files_can_be_open(void **state)
 {
 	size_t size = (hm_file_bytes() + 63) & ~(size_t)63;
 	struct hm_file **files = calloc(HM_FILES_MAX, sizeof(*files));
@@ -179,8 +179,7 @@ static void test_files_max(void **state)
 	free(mem);
 }
 
-/* A base page splits its block. The other pages of the block stay absent. */
-static void test_split(void **state)
+static void test_base_page_splits_its_block(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -209,7 +208,7 @@ static void test_split(void **state)
  * A split block joins at the first fault for a huge unit after all its pages were evicted. A join
  * that did not check every page would lose data.
  */
-static void test_join(void **state)
+static void test_split_block_joins_when_all_pages_have_left(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -248,8 +247,7 @@ static void test_join(void **state)
 	env_end(&env);
 }
 
-/* A page that is filling keeps its block split. */
-static void test_no_join_while_filling(void **state)
+static void test_filling_page_keeps_block_split(void **state)
 {
 	struct hm_unit filling, unit;
 	struct env env;
@@ -264,7 +262,7 @@ static void test_no_join_while_filling(void **state)
 }
 
 /* The sequence number changes each time, so that a CAS with an old word fails. */
-static void test_sequence(void **state)
+static void test_each_transition_changes_sequence_number(void **state)
 {
 	struct hm_pos pos;
 	struct env env;
@@ -284,7 +282,7 @@ static void test_sequence(void **state)
 }
 
 /* The sequence number wraps around without changing the state. */
-static void test_sequence_wraps(void **state)
+static void test_sequence_number_wraps_without_state_change(void **state)
 {
 	struct env env;
 	u32 i;
@@ -304,7 +302,7 @@ static void test_sequence_wraps(void **state)
  * "Needs an allocation" and "has no data" are separate properties. A block with data and a hole
  * must be allocated before a store, but not filled with zeros.
  */
-static void test_holes(void **state)
+static void test_unallocated_and_without_data_are_separate(void **state)
 {
 	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 1 };
 	unsigned long needs_alloc[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 3ul << 1 };
@@ -371,7 +369,7 @@ static void test_holes(void **state)
 }
 
 /* Holes in parts of blocks are recorded in split blocks only. */
-static void test_partial_holes(void **state)
+static void test_partial_holes_are_recorded_in_split_blocks_only(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -399,7 +397,7 @@ static void test_partial_holes(void **state)
 }
 
 /* The leaf brings the holes, a split passes them on to the pages, and a join combines them. */
-static void test_zero_fill(void **state)
+static void test_split_and_join_preserve_holes(void **state)
 {
 	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };
 	enum hm_node_kind kind;
@@ -468,7 +466,7 @@ static void test_zero_fill(void **state)
 }
 
 /* A node that was prepared for another file size is refused, as it lacks newer holes. */
-static void test_node_of_old_size(void **state)
+static void test_node_of_old_file_size_is_refused(void **state)
 {
 	const unsigned long none[HM_BITMAP_LONGS(HM_BLOCK_PAGES)] = { 0 };
 	struct hm_unit unit;
@@ -498,7 +496,7 @@ static void test_node_of_old_size(void **state)
  * first attempt, although the size has changed since its holes were looked up. A node is refused if
  * the end was within its range, whether the file grew or shrank.
  */
-static void test_node_beside_appends(void **state)
+static void test_appender_does_not_delay_nodes_in_front_of_end(void **state)
 {
 	static const enum hm_node_kind kinds[] = { HM_NODE_DIR, HM_NODE_LEAF, HM_NODE_BASE };
 	const u64 leaf = BYTES(HM_NODE_SLOTS);
@@ -530,7 +528,7 @@ static void test_node_beside_appends(void **state)
 }
 
 /* hm_file_set_zero_fill() skips blocks without a leaf, as the leaf brings its own bitmap. */
-static void test_set_zero_fill(void **state)
+static void test_blocks_without_leaf_are_skipped(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -560,7 +558,7 @@ static void test_set_zero_fill(void **state)
 }
 
 /* hm_peek(), hm_referenced() and others on pages without nodes. */
-static void test_peek_without_nodes(void **state)
+static void test_peek_works_without_nodes(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -580,7 +578,7 @@ static void test_peek_without_nodes(void **state)
 	((offsetof(struct type, field) + sizeof(((struct type *)NULL)->field) - 1) / 64)
 
 /* The fields that every fault reads share no cache line with frequently written fields. */
-static void test_cache_lines(void **state)
+static void test_read_mostly_fields_share_no_written_line(void **state)
 {
 	assert_true(LAST_LINE(hm_cache, clock) < LINE(hm_cache, evict_cursor));
 	assert_true(LAST_LINE(hm_cache, ghosts) < LINE(hm_cache, evict_cursor));
@@ -601,25 +599,25 @@ static void test_cache_lines(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_nodes_on_demand),
-	cmocka_unit_test(test_node_added_twice),
-	cmocka_unit_test(test_take_nodes),
-	cmocka_unit_test(test_distinct),
-	cmocka_unit_test(test_file_max),
-	cmocka_unit_test(test_files_max),
-	cmocka_unit_test(test_split),
-	cmocka_unit_test(test_join),
-	cmocka_unit_test(test_no_join_while_filling),
-	cmocka_unit_test(test_sequence),
-	cmocka_unit_test(test_sequence_wraps),
-	cmocka_unit_test(test_zero_fill),
-	cmocka_unit_test(test_partial_holes),
-	cmocka_unit_test(test_holes),
-	cmocka_unit_test(test_node_of_old_size),
-	cmocka_unit_test(test_node_beside_appends),
-	cmocka_unit_test(test_set_zero_fill),
-	cmocka_unit_test(test_peek_without_nodes),
-	cmocka_unit_test(test_cache_lines),
+	cmocka_unit_test(test_fault_requests_only_nodes_on_its_path),
+	cmocka_unit_test(test_second_of_two_equal_nodes_is_refused),
+	cmocka_unit_test(test_each_node_is_returned_once),
+	cmocka_unit_test(test_every_page_has_its_own_word),
+	cmocka_unit_test(test_last_page_of_largest_file_is_usable),
+	cmocka_unit_test(test_files_max_files_can_be_open),
+	cmocka_unit_test(test_base_page_splits_its_block),
+	cmocka_unit_test(test_split_block_joins_when_all_pages_have_left),
+	cmocka_unit_test(test_filling_page_keeps_block_split),
+	cmocka_unit_test(test_each_transition_changes_sequence_number),
+	cmocka_unit_test(test_sequence_number_wraps_without_state_change),
+	cmocka_unit_test(test_split_and_join_preserve_holes),
+	cmocka_unit_test(test_partial_holes_are_recorded_in_split_blocks_only),
+	cmocka_unit_test(test_unallocated_and_without_data_are_separate),
+	cmocka_unit_test(test_node_of_old_file_size_is_refused),
+	cmocka_unit_test(test_appender_does_not_delay_nodes_in_front_of_end),
+	cmocka_unit_test(test_blocks_without_leaf_are_skipped),
+	cmocka_unit_test(test_peek_works_without_nodes),
+	cmocka_unit_test(test_read_mostly_fields_share_no_written_line),
 };
 
 int main(void)

@@ -6,7 +6,7 @@
  * Without discard, invalidation skips dirty units. With discard it removes them and decreases
  * the dirty counters.
  */
-static void test_invalidate(void **state)
+static void test_only_discard_removes_dirty_units(void **state)
 {
 	struct env env;
 
@@ -34,7 +34,7 @@ static void test_invalidate(void **state)
 }
 
 /* Invalidation stops at a unit that is filling, evicting or under write-back. */
-static void test_invalidate_busy(void **state)
+static void test_invalidation_stops_at_busy_unit(void **state)
 {
 	struct hm_unit filling, unit;
 	struct hm_run run;
@@ -70,7 +70,7 @@ static void test_invalidate_busy(void **state)
  * If the caller keeps a unit, the unit stays in its queue. If reclaim has removed it from its
  * queue, it is queued again. Reclaim finds it in both cases.
  */
-static void test_invalidate_kept(void **state)
+static void test_kept_unit_can_be_reclaimed_later(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -104,9 +104,9 @@ static void test_invalidate_kept(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_invalidate),
-	cmocka_unit_test(test_invalidate_busy),
-	cmocka_unit_test(test_invalidate_kept),
+	cmocka_unit_test(test_only_discard_removes_dirty_units),
+	cmocka_unit_test(test_invalidation_stops_at_busy_unit),
+	cmocka_unit_test(test_kept_unit_can_be_reclaimed_later),
 };
 
 int main(void)

@@ -2,8 +2,7 @@
 /* Options: the documented defaults, and an error message for each bad value. */
 #include "common.h"
 
-/* The defaults are those that cache.h documents. */
-static void test_defaults(void **state)
+static void test_defaults_are_those_of_options_h(void **state)
 {
 	struct hm_options opts;
 
@@ -27,7 +26,7 @@ static void test_defaults(void **state)
 }
 
 /* 0 selects the default, except in the fields where it means never or none. */
-static void test_zero_is_default(void **state)
+static void test_zero_means_default_never_or_none(void **state)
 {
 	struct hm_options opts = { .pool_frames = 1024 };
 
@@ -56,8 +55,7 @@ static void assert_refused(const struct hm_options *given, const char *word)
 	assert_non_null(strchr(why, ' ')); /* and has more than one word */
 }
 
-/* Values just beyond each limit are refused. */
-static void test_refused(void **state)
+static void test_values_beyond_limits_are_refused(void **state)
 {
 	struct hm_options opts;
 
@@ -84,7 +82,7 @@ static void test_refused(void **state)
 	assert_refused(&opts, "promote_util");
 }
 
-static void test_accepted_at_the_limits(void **state)
+static void test_values_at_limits_are_accepted(void **state)
 {
 	struct hm_options opts = options_for(4, 1);
 
@@ -107,7 +105,7 @@ static void test_accepted_at_the_limits(void **state)
  * More shards than frames would leave shards without frames. A free target of the whole pool
  * would keep reclaim busy for ever.
  */
-static void test_clipped(void **state)
+static void test_shards_and_free_target_fit_the_pool(void **state)
 {
 	struct hm_options opts = options_for(6, 100);
 
@@ -128,8 +126,7 @@ static void test_clipped(void **state)
 	assert_int_equal(opts.free_target, 5);
 }
 
-/* The cache keeps a copy of the checked options. */
-static void test_copied(void **state)
+static void test_cache_copies_its_options(void **state)
 {
 	struct hm_options opts = options_for(8, 2);
 	struct env env;
@@ -143,7 +140,7 @@ static void test_copied(void **state)
 }
 
 /* hm_cache_bytes() covers all tables of the cache, and they do not overlap. */
-static void test_memory_is_enough(void **state)
+static void test_tables_fit_into_cache_bytes(void **state)
 {
 	static const u32 frames[] = { 4, 5, 7, 64, 97 };
 	static const u32 cpus[] = { 1, 2, 3, 16 };
@@ -170,10 +167,13 @@ static void test_memory_is_enough(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_defaults),	 cmocka_unit_test(test_zero_is_default),
-	cmocka_unit_test(test_refused),		 cmocka_unit_test(test_accepted_at_the_limits),
-	cmocka_unit_test(test_clipped),		 cmocka_unit_test(test_copied),
-	cmocka_unit_test(test_memory_is_enough),
+	cmocka_unit_test(test_defaults_are_those_of_options_h),
+	cmocka_unit_test(test_zero_means_default_never_or_none),
+	cmocka_unit_test(test_values_beyond_limits_are_refused),
+	cmocka_unit_test(test_values_at_limits_are_accepted),
+	cmocka_unit_test(test_shards_and_free_target_fit_the_pool),
+	cmocka_unit_test(test_cache_copies_its_options),
+	cmocka_unit_test(test_tables_fit_into_cache_bytes),
 };
 
 int main(void)

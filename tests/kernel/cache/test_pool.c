@@ -16,7 +16,7 @@ static u32 home(struct env *env, u32 frame)
  * A CPU takes frames from its own shard first, then from other shards. An allocation fails
  * only if all are empty.
  */
-static void test_own_then_steal(void **state)
+static void test_cpu_uses_own_shard_then_steals(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -32,8 +32,7 @@ static void test_own_then_steal(void **state)
 	env_end(&env);
 }
 
-/* A stolen frame returns to its own shard, from any CPU. */
-static void test_frames_go_home(void **state)
+static void test_stolen_frame_returns_to_its_shard(void **state)
 {
 	struct env env;
 	u32 i;
@@ -50,8 +49,7 @@ static void test_frames_go_home(void **state)
 	env_end(&env);
 }
 
-/* The number of frames need not be a multiple of the number of shards. */
-static void test_uneven_shards(void **state)
+static void test_frames_need_not_divide_by_shards(void **state)
 {
 	struct env env;
 	u64 sum = 0;
@@ -71,7 +69,7 @@ static void test_uneven_shards(void **state)
 }
 
 /* Each CPU finds the frames of all shards. A CPU with an empty shard steals from its neighbour. */
-static void test_all_shards(void **state)
+static void test_every_cpu_finds_frames_of_all_shards(void **state)
 {
 	u32 cpus, cpu, i;
 
@@ -104,7 +102,7 @@ static void test_all_shards(void **state)
 }
 
 /* One huge frame is split into base frames until it is used up. */
-static void test_split(void **state)
+static void test_one_huge_frame_is_split_at_a_time(void **state)
 {
 	struct hm_unit first, unit;
 	struct env env;
@@ -149,7 +147,7 @@ static void test_split(void **state)
  * When its last base frame is freed, the huge frame is whole again. It is backed by base pages,
  * so it is the first to be split again, and the last to be used as a huge frame.
  */
-static void test_merge(void **state)
+static void test_huge_frame_is_whole_after_last_base_frame(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -181,7 +179,7 @@ static void test_merge(void **state)
 }
 
 /* Frames that are backed by base pages are split first, whichever shard has them. */
-static void test_base_backed(void **state)
+static void test_base_backed_frames_are_split_first(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -209,7 +207,7 @@ static void test_base_backed(void **state)
  * An isolated frame gives no base frames to allocations, and is whole when its last base frame
  * is freed. The counts are right at every step.
  */
-static void test_isolate(void **state)
+static void test_isolated_frame_gives_no_base_frames(void **state)
 {
 	struct hm_unit unit, other;
 	struct env env;
@@ -247,7 +245,7 @@ static void test_isolate(void **state)
 }
 
 /* A split frame without free base frames is in no list until the first one is freed. */
-static void test_isolate_full(void **state)
+static void test_full_split_frame_is_in_no_list(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -267,7 +265,7 @@ static void test_isolate_full(void **state)
 }
 
 /* Partly free frames are unlinked from the middle of their list. */
-static void test_partial_list(void **state)
+static void test_frame_leaves_middle_of_list(void **state)
 {
 	struct env env;
 	u32 i;
@@ -293,7 +291,7 @@ static void test_partial_list(void **state)
 }
 
 /* Each CPU splits huge frames of its own shard, until it has none. */
-static void test_split_own(void **state)
+static void test_cpu_splits_huge_frames_of_own_shard(void **state)
 {
 	struct hm_unit a, b;
 	struct env env;
@@ -316,7 +314,7 @@ static void test_split_own(void **state)
 }
 
 /* In a small pool, base frames of another shard are used before a huge frame is split. */
-static void test_steal_base(void **state)
+static void test_foreign_base_frame_is_used_before_split(void **state)
 {
 	struct hm_unit a, b;
 	struct env env;
@@ -332,8 +330,7 @@ static void test_steal_base(void **state)
 	env_end(&env);
 }
 
-/* Read-ahead leaves a reserve for faults. */
-static void test_reserve(void **state)
+static void test_readahead_leaves_reserve_for_faults(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -357,8 +354,7 @@ static void test_reserve(void **state)
 	env_end(&env);
 }
 
-/* Random use neither loses a frame nor allocates one twice. */
-static void test_random_use(void **state)
+static void test_random_use_neither_loses_nor_doubles_a_frame(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -396,7 +392,7 @@ static void test_random_use(void **state)
 }
 
 /* Offline frames are not allocated and not counted until they are online again. */
-static void test_offline(void **state)
+static void test_offline_frames_are_neither_used_nor_counted(void **state)
 {
 	u32 offline[4], i;
 	struct hm_unit unit;
@@ -428,7 +424,7 @@ static void test_offline(void **state)
  * Half of the frames are offline, as in a pool that may grow. Each shard has its share of the
  * others, and each CPU takes frames of its own shard first.
  */
-static void test_half_offline(void **state)
+static void test_shards_share_online_frames_equally(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -461,7 +457,6 @@ static void test_half_offline(void **state)
 	env_end(&env);
 }
 
-/* The reclaim hint depends on the free frames of all shards, not only of the CPU's shard. */
 static void test_reclaim_hint_counts_all_shards(void **state)
 {
 	struct hm_unit unit;
@@ -478,22 +473,22 @@ static void test_reclaim_hint_counts_all_shards(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_own_then_steal),
-	cmocka_unit_test(test_frames_go_home),
-	cmocka_unit_test(test_uneven_shards),
-	cmocka_unit_test(test_split),
-	cmocka_unit_test(test_merge),
-	cmocka_unit_test(test_base_backed),
-	cmocka_unit_test(test_isolate),
-	cmocka_unit_test(test_isolate_full),
-	cmocka_unit_test(test_partial_list),
-	cmocka_unit_test(test_all_shards),
-	cmocka_unit_test(test_split_own),
-	cmocka_unit_test(test_steal_base),
-	cmocka_unit_test(test_reserve),
-	cmocka_unit_test(test_random_use),
-	cmocka_unit_test(test_offline),
-	cmocka_unit_test(test_half_offline),
+	cmocka_unit_test(test_cpu_uses_own_shard_then_steals),
+	cmocka_unit_test(test_stolen_frame_returns_to_its_shard),
+	cmocka_unit_test(test_frames_need_not_divide_by_shards),
+	cmocka_unit_test(test_one_huge_frame_is_split_at_a_time),
+	cmocka_unit_test(test_huge_frame_is_whole_after_last_base_frame),
+	cmocka_unit_test(test_base_backed_frames_are_split_first),
+	cmocka_unit_test(test_isolated_frame_gives_no_base_frames),
+	cmocka_unit_test(test_full_split_frame_is_in_no_list),
+	cmocka_unit_test(test_frame_leaves_middle_of_list),
+	cmocka_unit_test(test_every_cpu_finds_frames_of_all_shards),
+	cmocka_unit_test(test_cpu_splits_huge_frames_of_own_shard),
+	cmocka_unit_test(test_foreign_base_frame_is_used_before_split),
+	cmocka_unit_test(test_readahead_leaves_reserve_for_faults),
+	cmocka_unit_test(test_random_use_neither_loses_nor_doubles_a_frame),
+	cmocka_unit_test(test_offline_frames_are_neither_used_nor_counted),
+	cmocka_unit_test(test_shards_share_online_frames_equally),
 	cmocka_unit_test(test_reclaim_hint_counts_all_shards),
 };
 

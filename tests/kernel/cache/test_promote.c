@@ -68,7 +68,7 @@ static u64 not_promoted(struct env *env, enum hm_counter why)
 }
 
 /* A block becomes a candidate once, when enough is cached, unless base pages were requested. */
-static void test_candidate(void **state)
+static void test_block_is_candidate_once_enough_is_cached(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -105,7 +105,7 @@ static void next_is(struct env *env, const struct hm_file *file)
 }
 
 /* Blocks are picked in the order in which they became candidates, whatever their priority. */
-static void test_order(void **state)
+static void test_candidates_are_picked_in_order_of_arrival(void **state)
 {
 	struct hm_file *other;
 	struct env env;
@@ -122,7 +122,7 @@ static void test_order(void **state)
 }
 
 /* If the program requests huge pages, a block is promoted however few of its pages are cached. */
-static void test_requested(void **state)
+static void test_request_promotes_with_few_pages_cached(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -162,7 +162,7 @@ static void test_requested(void **state)
 }
 
 /* If a program requests base pages, accesses of other programs do not promote them. */
-static void test_base_requested(void **state)
+static void test_request_for_base_pages_prevents_promotion(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -192,8 +192,7 @@ static void test_base_requested(void **state)
 	env_end(&env);
 }
 
-/* With promote_util = 0 no block is promoted. */
-static void test_never(void **state)
+static void test_util_0_promotes_nothing(void **state)
 {
 	struct hm_options opts = options_for(FRAMES, 1);
 	struct hm_promotion p;
@@ -207,8 +206,7 @@ static void test_never(void **state)
 	env_end(&env);
 }
 
-/* A promotion without interruptions. */
-static void test_promote(void **state)
+static void test_uninterrupted_promotion_commits(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -251,7 +249,7 @@ static void test_promote(void **state)
 }
 
 /* A promoted unit is in the main queue, so a scan does not evict it. */
-static void test_proven(void **state)
+static void test_promoted_unit_is_in_main_queue(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -268,7 +266,7 @@ static void test_proven(void **state)
 }
 
 /* A page that was stored to after its copy is copied again, and the huge unit is dirty. */
-static void test_store(void **state)
+static void test_page_stored_to_after_copy_is_copied_again(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -300,7 +298,7 @@ static void test_store(void **state)
 }
 
 /* The engine reports a page that a device has written: the huge unit is dirty. */
-static void test_device(void **state)
+static void test_page_written_by_device_makes_unit_dirty(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -320,7 +318,7 @@ static void test_device(void **state)
 }
 
 /* If a page was evicted, the claim fails and changes nothing. A later promotion copies again. */
-static void test_evicted(void **state)
+static void test_eviction_of_a_page_fails_the_claim(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -353,7 +351,7 @@ static void test_evicted(void **state)
 }
 
 /* A promotion that is aborted after its claim, for a pinned page, restores all states. */
-static void test_pinned(void **state)
+static void test_abort_after_claim_restores_all_states(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -376,7 +374,7 @@ static void test_pinned(void **state)
 }
 
 /* After a pinned page, a promotion can give up its claim and claim again. It keeps its copies. */
-static void test_claimed_again(void **state)
+static void test_claim_can_be_repeated_after_a_pinned_page(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -404,7 +402,7 @@ static void test_claimed_again(void **state)
 }
 
 /* A fault on a page that the promotion reads is woken when the promotion ends in any way. */
-static void test_waiter(void **state)
+static void test_waiter_is_woken_however_promotion_ends(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -430,8 +428,7 @@ static void test_waiter(void **state)
 	env_end(&env);
 }
 
-/* Pages under write-back cannot be claimed. */
-static void test_writing(void **state)
+static void test_page_under_write_back_cannot_be_claimed(void **state)
 {
 	struct hm_promotion p;
 	struct hm_run run;
@@ -454,7 +451,7 @@ static void test_writing(void **state)
 }
 
 /* A second claim ignores the results of the first one, which failed. */
-static void test_claimed_twice(void **state)
+static void test_second_claim_ignores_failed_first_one(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -481,7 +478,7 @@ static void test_claimed_twice(void **state)
 }
 
 /* Reclaim takes no claimed page, and finds all of them after the promotion was aborted. */
-static void test_reclaim(void **state)
+static void test_reclaim_skips_claimed_pages_until_abort(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct hm_promotion p;
@@ -500,8 +497,7 @@ static void test_reclaim(void **state)
 	env_end(&env);
 }
 
-/* A sync does not skip dirty pages that are claimed. */
-static void test_sync(void **state)
+static void test_sync_does_not_skip_claimed_dirty_pages(void **state)
 {
 	struct hm_promotion p;
 	struct hm_run run;
@@ -524,8 +520,7 @@ static void test_sync(void **state)
 	env_end(&env);
 }
 
-/* Unused read-ahead pages do not count towards promotion. */
-static void test_cold(void **state)
+static void test_unused_readahead_does_not_count(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -559,8 +554,7 @@ static void test_cold(void **state)
 	env_end(&env);
 }
 
-/* A block is not promoted while stores to some of its pages continue. */
-static void test_partial_stores(void **state)
+static void test_block_with_ongoing_partial_stores_stays(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -599,8 +593,7 @@ static void test_partial_stores(void **state)
 	env_end(&env);
 }
 
-/* A block with unallocated pages is not promoted. */
-static void test_holes(void **state)
+static void test_block_with_unallocated_pages_stays(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -629,7 +622,7 @@ static void test_holes(void **state)
 }
 
 /* The block in which the file ends is not promoted, also if the file shrinks during a promotion. */
-static void test_end(void **state)
+static void test_last_partial_block_is_not_promoted(void **state)
 {
 	struct hm_promotion p = { .unit = { .pgoff = P(300) } };
 	struct env env;
@@ -648,7 +641,7 @@ static void test_end(void **state)
 }
 
 /* A block is not promoted if it is absent, huge or unreadable, or evicted since it was picked. */
-static void test_gone(void **state)
+static void test_absent_huge_or_unreadable_block_is_not_promoted(void **state)
 {
 	struct hm_promotion p;
 	struct hm_unit unit;
@@ -678,7 +671,7 @@ static void test_gone(void **state)
 }
 
 /* A block has one promotion at a time. Without a free huge frame none can begin. */
-static void test_busy(void **state)
+static void test_block_has_one_promotion_at_a_time(void **state)
 {
 	struct hm_promotion p, other;
 	struct env env;
@@ -705,8 +698,7 @@ static void test_busy(void **state)
 	env_end(&env);
 }
 
-/* The huge unit has the read-ahead marker and the priority of its pages. */
-static void test_marker_and_priority(void **state)
+static void test_huge_unit_inherits_marker_and_priority(void **state)
 {
 	struct hm_promotion p;
 	struct env env;
@@ -723,7 +715,7 @@ static void test_marker_and_priority(void **state)
 }
 
 /* The delay doubles after each failed promotion, and does not delay other candidates. */
-static void test_backoff(void **state)
+static void test_delay_doubles_after_each_failure(void **state)
 {
 	u64 now = 1, wait = 1000;
 	struct hm_promotion p;
@@ -764,7 +756,7 @@ static void test_backoff(void **state)
 }
 
 /* Closing a file removes its candidates, and no others. */
-static void test_file_ends(void **state)
+static void test_closing_file_removes_its_candidates(void **state)
 {
 	struct hm_promotion p;
 	struct hm_file *other;
@@ -784,7 +776,7 @@ static void test_file_ends(void **state)
 }
 
 /* If the list of candidates is full, a later fault adds the block. */
-static void test_many(void **state)
+static void test_full_candidate_list_delays_block(void **state)
 {
 	struct hm_options opts = options_for(HM_CANDIDATES + 8, 1);
 	struct hm_promotion p;
@@ -810,33 +802,33 @@ static void test_many(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_candidate),
-	cmocka_unit_test(test_order),
-	cmocka_unit_test(test_never),
-	cmocka_unit_test(test_promote),
-	cmocka_unit_test(test_proven),
-	cmocka_unit_test(test_store),
-	cmocka_unit_test(test_device),
-	cmocka_unit_test(test_evicted),
-	cmocka_unit_test(test_pinned),
-	cmocka_unit_test(test_claimed_again),
-	cmocka_unit_test(test_waiter),
-	cmocka_unit_test(test_writing),
-	cmocka_unit_test(test_claimed_twice),
-	cmocka_unit_test(test_reclaim),
-	cmocka_unit_test(test_sync),
-	cmocka_unit_test(test_cold),
-	cmocka_unit_test(test_partial_stores),
-	cmocka_unit_test(test_holes),
-	cmocka_unit_test(test_end),
-	cmocka_unit_test(test_gone),
-	cmocka_unit_test(test_busy),
-	cmocka_unit_test(test_marker_and_priority),
-	cmocka_unit_test(test_backoff),
-	cmocka_unit_test(test_file_ends),
-	cmocka_unit_test(test_many),
-	cmocka_unit_test(test_requested),
-	cmocka_unit_test(test_base_requested),
+	cmocka_unit_test(test_block_is_candidate_once_enough_is_cached),
+	cmocka_unit_test(test_candidates_are_picked_in_order_of_arrival),
+	cmocka_unit_test(test_util_0_promotes_nothing),
+	cmocka_unit_test(test_uninterrupted_promotion_commits),
+	cmocka_unit_test(test_promoted_unit_is_in_main_queue),
+	cmocka_unit_test(test_page_stored_to_after_copy_is_copied_again),
+	cmocka_unit_test(test_page_written_by_device_makes_unit_dirty),
+	cmocka_unit_test(test_eviction_of_a_page_fails_the_claim),
+	cmocka_unit_test(test_abort_after_claim_restores_all_states),
+	cmocka_unit_test(test_claim_can_be_repeated_after_a_pinned_page),
+	cmocka_unit_test(test_waiter_is_woken_however_promotion_ends),
+	cmocka_unit_test(test_page_under_write_back_cannot_be_claimed),
+	cmocka_unit_test(test_second_claim_ignores_failed_first_one),
+	cmocka_unit_test(test_reclaim_skips_claimed_pages_until_abort),
+	cmocka_unit_test(test_sync_does_not_skip_claimed_dirty_pages),
+	cmocka_unit_test(test_unused_readahead_does_not_count),
+	cmocka_unit_test(test_block_with_ongoing_partial_stores_stays),
+	cmocka_unit_test(test_block_with_unallocated_pages_stays),
+	cmocka_unit_test(test_last_partial_block_is_not_promoted),
+	cmocka_unit_test(test_absent_huge_or_unreadable_block_is_not_promoted),
+	cmocka_unit_test(test_block_has_one_promotion_at_a_time),
+	cmocka_unit_test(test_huge_unit_inherits_marker_and_priority),
+	cmocka_unit_test(test_delay_doubles_after_each_failure),
+	cmocka_unit_test(test_closing_file_removes_its_candidates),
+	cmocka_unit_test(test_full_candidate_list_delays_block),
+	cmocka_unit_test(test_request_promotes_with_few_pages_cached),
+	cmocka_unit_test(test_request_for_base_pages_prevents_promotion),
 };
 
 int main(void)

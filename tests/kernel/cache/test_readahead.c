@@ -65,7 +65,7 @@ static void read_on(struct hm_file *file, struct reader *r, struct hm_access acc
 }
 
 /* A stream waits for its first units only. Its windows grow up to the limit. */
-static void test_stream(void **state)
+static void test_stream_waits_for_its_first_units_only(void **state)
 {
 	struct reader r = { .next = P(10) };
 	struct env env;
@@ -82,7 +82,7 @@ static void test_stream(void **state)
 	env_end(&env);
 }
 
-static void test_stream_of_base_pages(void **state)
+static void test_stream_of_base_pages_waits_for_first_ones_only(void **state)
 {
 	struct reader r = { .next = 10 };
 	u64 total = P(64);
@@ -96,8 +96,7 @@ static void test_stream_of_base_pages(void **state)
 	env_end(&env);
 }
 
-/* At the start of a file a stream is detected one fault earlier. */
-static void test_from_the_start(void **state)
+static void test_stream_at_file_start_is_found_one_fault_earlier(void **state)
 {
 	struct reader r = { 0 };
 	struct env env;
@@ -110,8 +109,7 @@ static void test_from_the_start(void **state)
 	env_end(&env);
 }
 
-/* A stream is detected after stream_min faults. */
-static void test_stream_min(void **state)
+static void test_stream_is_found_after_stream_min_faults(void **state)
 {
 	u32 min;
 
@@ -147,7 +145,7 @@ static u32 streams_of(const struct hm_file *file)
 }
 
 /* Random access gets no read-ahead, and publishes no stream. */
-static void test_random(void **state)
+static void test_random_access_gets_no_readahead(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -174,8 +172,7 @@ static void test_random(void **state)
 	env_end(&env);
 }
 
-/* Backward access is not a stream, so it gets no read-ahead. */
-static void test_backwards(void **state)
+static void test_backward_access_gets_no_readahead(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -187,8 +184,7 @@ static void test_backwards(void **state)
 	env_end(&env);
 }
 
-/* Repeated access to one block is not a stream. */
-static void test_same_place(void **state)
+static void test_repeated_access_gets_no_readahead(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -203,7 +199,7 @@ static void test_same_place(void **state)
 /*
  * The marker is half a window before the end of the window, so that the next one is read in time.
  */
-static void test_marker_in_time(void **state)
+static void test_marker_is_half_a_window_before_end(void **state)
 {
 	struct reader r = { .next = P(1) };
 	struct env env;
@@ -230,7 +226,7 @@ static void test_marker_in_time(void **state)
  * A fault before the marker, as of a reader whose units were evicted, gets no plan, and the window
  * does not grow.
  */
-static void test_enough(void **state)
+static void test_fault_before_marker_gets_no_plan(void **state)
 {
 	struct hm_plan plan, none;
 	struct env env;
@@ -250,7 +246,7 @@ static void test_enough(void **state)
 }
 
 /* A window ends at the end of the file. The last one has no marker. */
-static void test_end_of_file(void **state)
+static void test_window_ends_at_end_of_file(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -270,7 +266,7 @@ static void test_end_of_file(void **state)
 }
 
 /* HM_STREAMS interleaved streams miss no more than single ones. */
-static void test_streams_interleaved(void **state)
+static void test_interleaved_streams_miss_no_more_than_one(void **state)
 {
 	struct reader r[HM_STREAMS] = { 0 };
 	struct env env;
@@ -287,8 +283,7 @@ static void test_streams_interleaved(void **state)
 	env_end(&env);
 }
 
-/* Random faults do not retire an active stream. */
-static void test_stream_among_random(void **state)
+static void test_random_faults_do_not_retire_active_stream(void **state)
 {
 	struct reader r = { .next = P(1) };
 	struct env env;
@@ -307,7 +302,7 @@ static void test_stream_among_random(void **state)
 }
 
 /* Random faults on a file retire a stream of this file that has ended. */
-static void test_stream_is_over(void **state)
+static void test_random_faults_retire_ended_stream(void **state)
 {
 	struct hm_file *file[2];
 	struct hm_plan plan;
@@ -334,7 +329,7 @@ static void test_stream_is_over(void **state)
 }
 
 /* A stream belongs to the file: it continues when its reader changes the CPU. */
-static void test_reader_moves(void **state)
+static void test_stream_continues_when_reader_changes_cpu(void **state)
 {
 	struct hm_options opts = options_for(64, 4);
 	struct reader r = { .next = P(1) };
@@ -355,8 +350,7 @@ static void test_reader_moves(void **state)
 	env_end(&env);
 }
 
-/* Streams of base pages and of blocks at one place are different streams. */
-static void test_sizes_apart(void **state)
+static void test_streams_of_pages_and_blocks_are_separate(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -371,7 +365,7 @@ static void test_sizes_apart(void **state)
 }
 
 /* POSIX_FADV_SEQUENTIAL starts read-ahead at the first fault. The plan keeps the priority. */
-static void test_sequential_hint(void **state)
+static void test_fadv_sequential_starts_readahead_at_first_fault(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -387,8 +381,7 @@ static void test_sequential_hint(void **state)
 	env_end(&env);
 }
 
-/* A window of 0 turns read-ahead off. */
-static void test_switched_off(void **state)
+static void test_window_of_0_turns_readahead_off(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -410,7 +403,7 @@ static void test_switched_off(void **state)
 }
 
 /* If the engine cannot complete a plan, the next plan starts where it stopped. */
-static void test_stopped(void **state)
+static void test_next_plan_starts_where_last_one_stopped(void **state)
 {
 	struct hm_plan plan, again;
 	struct env env;
@@ -434,7 +427,7 @@ static void test_stopped(void **state)
 /*
  * A stream may skip a few blocks. A jump to another place does not move its window.
  */
-static void test_skips(void **state)
+static void test_stream_may_skip_blocks_but_not_jump(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -450,7 +443,7 @@ static void test_skips(void **state)
 }
 
 /* Write-behind writes the blocks that a stream of stores has left, each once. */
-static void test_write_behind(void **state)
+static void test_write_behind_writes_each_left_block_once(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -474,8 +467,7 @@ static void test_write_behind(void **state)
 	env_end(&env);
 }
 
-/* A stream of reads gets no write-behind. */
-static void test_reader_writes_nothing(void **state)
+static void test_stream_of_reads_gets_no_write_behind(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -491,7 +483,7 @@ static void test_reader_writes_nothing(void **state)
 }
 
 /* Write-behind of base pages lags behind the stream, so that each page is written once. */
-static void test_write_behind_base(void **state)
+static void test_write_behind_of_base_pages_lags_behind(void **state)
 {
 	struct hm_plan plan;
 	struct env env;
@@ -514,28 +506,28 @@ static void test_write_behind_base(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_stream),
-	cmocka_unit_test(test_stream_of_base_pages),
-	cmocka_unit_test(test_from_the_start),
-	cmocka_unit_test(test_stream_min),
-	cmocka_unit_test(test_random),
-	cmocka_unit_test(test_backwards),
-	cmocka_unit_test(test_same_place),
-	cmocka_unit_test(test_marker_in_time),
-	cmocka_unit_test(test_enough),
-	cmocka_unit_test(test_end_of_file),
-	cmocka_unit_test(test_streams_interleaved),
-	cmocka_unit_test(test_stream_among_random),
-	cmocka_unit_test(test_stream_is_over),
-	cmocka_unit_test(test_reader_moves),
-	cmocka_unit_test(test_sizes_apart),
-	cmocka_unit_test(test_sequential_hint),
-	cmocka_unit_test(test_switched_off),
-	cmocka_unit_test(test_stopped),
-	cmocka_unit_test(test_skips),
-	cmocka_unit_test(test_write_behind),
-	cmocka_unit_test(test_reader_writes_nothing),
-	cmocka_unit_test(test_write_behind_base),
+	cmocka_unit_test(test_stream_waits_for_its_first_units_only),
+	cmocka_unit_test(test_stream_of_base_pages_waits_for_first_ones_only),
+	cmocka_unit_test(test_stream_at_file_start_is_found_one_fault_earlier),
+	cmocka_unit_test(test_stream_is_found_after_stream_min_faults),
+	cmocka_unit_test(test_random_access_gets_no_readahead),
+	cmocka_unit_test(test_backward_access_gets_no_readahead),
+	cmocka_unit_test(test_repeated_access_gets_no_readahead),
+	cmocka_unit_test(test_marker_is_half_a_window_before_end),
+	cmocka_unit_test(test_fault_before_marker_gets_no_plan),
+	cmocka_unit_test(test_window_ends_at_end_of_file),
+	cmocka_unit_test(test_interleaved_streams_miss_no_more_than_one),
+	cmocka_unit_test(test_random_faults_do_not_retire_active_stream),
+	cmocka_unit_test(test_random_faults_retire_ended_stream),
+	cmocka_unit_test(test_stream_continues_when_reader_changes_cpu),
+	cmocka_unit_test(test_streams_of_pages_and_blocks_are_separate),
+	cmocka_unit_test(test_fadv_sequential_starts_readahead_at_first_fault),
+	cmocka_unit_test(test_window_of_0_turns_readahead_off),
+	cmocka_unit_test(test_next_plan_starts_where_last_one_stopped),
+	cmocka_unit_test(test_stream_may_skip_blocks_but_not_jump),
+	cmocka_unit_test(test_write_behind_writes_each_left_block_once),
+	cmocka_unit_test(test_stream_of_reads_gets_no_write_behind),
+	cmocka_unit_test(test_write_behind_of_base_pages_lags_behind),
 };
 
 int main(void)

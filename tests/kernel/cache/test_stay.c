@@ -38,7 +38,7 @@ static void scan_against_hot_set(u32 cpus)
 	env_end(&env);
 }
 
-static void test_scan_resistance(void **state)
+static void test_hot_set_survives_scans(void **state)
 {
 	scan_against_hot_set(1);
 	scan_against_hot_set(4); /* the scan uses one shard at a time */
@@ -48,7 +48,7 @@ static void test_scan_resistance(void **state)
  * After one scan through a pool full of idle units in the main queue, most of these are still
  * cached.
  */
-static void test_one_scan(void **state)
+static void test_idle_main_queue_survives_one_scan(void **state)
 {
 	enum {
 		POOL = 64,
@@ -75,8 +75,7 @@ static void test_one_scan(void **state)
 	env_end(&env);
 }
 
-/* A hot set that is not used any more is evicted. */
-static void test_hot_set_changes(void **state)
+static void test_unused_hot_set_is_evicted(void **state)
 {
 	enum {
 		POOL = 32,
@@ -112,7 +111,7 @@ static void test_hot_set_changes(void **state)
  * A unit that is read again soon after its eviction enters the main queue at once. Later it starts
  * on probation.
  */
-static void test_ghosts(void **state)
+static void test_unit_read_again_soon_enters_main_queue(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
@@ -149,7 +148,7 @@ static void test_ghosts(void **state)
 }
 
 /* Units at the same offset in two files have different ghosts. */
-static void test_ghosts_of_files(void **state)
+static void test_ghosts_of_files_are_separate(void **state)
 {
 	struct hm_file *other;
 	struct env env;
@@ -164,7 +163,7 @@ static void test_ghosts_of_files(void **state)
 }
 
 /* Units with high priority are evicted last, units with low priority first. */
-static void test_priorities(void **state)
+static void test_low_priority_leaves_first_high_last(void **state)
 {
 	struct env env;
 	u32 i;
@@ -194,7 +193,7 @@ static void test_priorities(void **state)
 }
 
 /* An inactive unit with high priority returns to its queue when it is touched. */
-static void test_high_reactivated(void **state)
+static void test_touched_high_unit_returns_to_high_queue(void **state)
 {
 	struct hm_victim victims[MAX_VICTIMS];
 	struct hm_unit unit;
@@ -214,10 +213,13 @@ static void test_high_reactivated(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_scan_resistance),	 cmocka_unit_test(test_one_scan),
-	cmocka_unit_test(test_hot_set_changes),	 cmocka_unit_test(test_ghosts),
-	cmocka_unit_test(test_ghosts_of_files),	 cmocka_unit_test(test_priorities),
-	cmocka_unit_test(test_high_reactivated),
+	cmocka_unit_test(test_hot_set_survives_scans),
+	cmocka_unit_test(test_idle_main_queue_survives_one_scan),
+	cmocka_unit_test(test_unused_hot_set_is_evicted),
+	cmocka_unit_test(test_unit_read_again_soon_enters_main_queue),
+	cmocka_unit_test(test_ghosts_of_files_are_separate),
+	cmocka_unit_test(test_low_priority_leaves_first_high_last),
+	cmocka_unit_test(test_touched_high_unit_returns_to_high_queue),
 };
 
 int main(void)

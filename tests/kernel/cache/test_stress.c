@@ -638,7 +638,7 @@ static u32 number(const char *name, u32 otherwise)
 	return value ? (u32)strtoul(value, NULL, 0) : otherwise;
 }
 
-static void test_stress(void **state)
+static void test_threads_break_no_invariant(void **state)
 {
 	struct hm_options opts = options_for(FRAMES, THREADS - 1);
 	u32 seed = number("HM_STRESS_SEED", 1);
@@ -724,7 +724,7 @@ static void *run_dirtier(void *arg)
 }
 
 /* While one page stays dirty, the dirty counts never drop to 0. */
-static void test_dirty_counts(void **state)
+static void test_dirty_counts_never_drop_to_0_beside_a_dirty_page(void **state)
 {
 	struct hm_options opts = options_for(FRAMES, 3);
 	bool stop = false;
@@ -749,8 +749,8 @@ static void test_dirty_counts(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_dirty_counts),
-	cmocka_unit_test(test_stress),
+	cmocka_unit_test(test_dirty_counts_never_drop_to_0_beside_a_dirty_page),
+	cmocka_unit_test(test_threads_break_no_invariant),
 };
 
 int main(void)

@@ -27,7 +27,7 @@ static void done(struct hm_file *file, const struct hm_run *run, int err)
 }
 
 /* Adjacent dirty units form one run. A gap or a clean unit ends it. */
-static void test_runs(void **state)
+static void test_adjacent_dirty_units_form_one_run(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -59,7 +59,7 @@ static void test_runs(void **state)
  * A run ends at @max_pages, and the next one starts there. It has at least one unit, even a
  * larger one.
  */
-static void test_max_pages(void **state)
+static void test_run_ends_at_max_pages(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -89,7 +89,7 @@ static void test_max_pages(void **state)
  * Adjacent base pages and huge units are different runs. A run of base pages continues from one
  * split block into the next.
  */
-static void test_sizes_apart(void **state)
+static void test_run_has_one_page_size(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -115,7 +115,7 @@ static void test_sizes_apart(void **state)
 }
 
 /* Write-back of a range writes nothing before its start and from its end on. */
-static void test_range(void **state)
+static void test_only_units_in_range_are_written(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -147,7 +147,7 @@ static void test_range(void **state)
  * A unit that is stored to during its write-back stays dirty, so that the next sync writes the
  * store. A failure here loses data.
  */
-static void test_redirty(void **state)
+static void test_store_during_write_back_leaves_unit_dirty(void **state)
 {
 	struct hm_unit unit;
 	struct hm_run run;
@@ -173,7 +173,7 @@ static void test_redirty(void **state)
 }
 
 /* A store is not lost if the concurrent write-back fails or is postponed. */
-static void test_redirty_failed_write_back(void **state)
+static void test_store_during_failed_write_back_is_kept(void **state)
 {
 	static const int errs[] = { -EIO, HM_WB_AGAIN };
 	struct hm_run run;
@@ -199,7 +199,7 @@ static void test_redirty_failed_write_back(void **state)
 /*
  * A sync must wait for units that another task writes. Background write-back skips them.
  */
-static void test_busy(void **state)
+static void test_sync_waits_for_writing_unit_background_skips_it(void **state)
 {
 	struct hm_run first, run;
 	struct env env;
@@ -225,10 +225,7 @@ static void test_busy(void **state)
 	env_end(&env);
 }
 
-/*
- * A run ends before a unit under write-back.
- */
-static void test_run_meets_write_back(void **state)
+static void test_run_ends_before_unit_under_write_back(void **state)
 {
 	struct hm_run middle, run;
 	struct env env;
@@ -248,7 +245,7 @@ static void test_run_meets_write_back(void **state)
 }
 
 /* After a failed write a unit is still dirty and counted, and the next walk finds it. */
-static void test_error_keeps_dirty(void **state)
+static void test_failed_write_leaves_units_dirty(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -270,8 +267,7 @@ static void test_error_keeps_dirty(void **state)
 	env_end(&env);
 }
 
-/* The units of a run may end with different results. */
-static void test_partial_done(void **state)
+static void test_units_of_a_run_end_with_own_results(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -294,7 +290,7 @@ static void test_partial_done(void **state)
 }
 
 /* After HM_WB_AGAIN the unit is dirty, and no error is counted. */
-static void test_again(void **state)
+static void test_postponed_write_counts_no_error(void **state)
 {
 	struct hm_run run;
 	struct env env;
@@ -311,8 +307,7 @@ static void test_again(void **state)
 	env_end(&env);
 }
 
-/* A unit that is clean after write-back can be reclaimed. */
-static void test_written_is_queued(void **state)
+static void test_written_unit_can_be_reclaimed(void **state)
 {
 	struct env env;
 	u32 i;
@@ -330,7 +325,7 @@ static void test_written_is_queued(void **state)
  * Write-back starts automatically above 75 % (not at 75 %), with the file that has the most dirty
  * pages.
  */
-static void test_pick_above_limit(void **state)
+static void test_write_back_starts_above_limit_with_dirtiest_file(void **state)
 {
 	struct hm_file *other;
 	struct hm_unit unit;
@@ -364,7 +359,7 @@ static void test_pick_above_limit(void **state)
 }
 
 /* With counters per CPU, write-back may start slightly above the limit. */
-static void test_limit_with_many_cpus(void **state)
+static void test_limit_is_slightly_late_with_many_cpus(void **state)
 {
 	struct hm_unit unit = { .hints = 0 };
 	u32 late, limit, i;
@@ -393,7 +388,7 @@ static void test_limit_with_many_cpus(void **state)
  * A file is picked when its oldest dirty unit has expired, and again only after another such
  * period.
  */
-static void test_pick_expired(void **state)
+static void test_expired_file_is_picked_once_per_period(void **state)
 {
 	struct hm_file *other;
 	struct env env;
@@ -424,8 +419,7 @@ static void test_pick_expired(void **state)
 	env_end(&env);
 }
 
-/* With dirty_expire_ms = 0 no file is picked by age. */
-static void test_pick_never_expires(void **state)
+static void test_expire_0_picks_no_file_by_age(void **state)
 {
 	struct hm_options opts = options_for(16, 1);
 	struct env env;
@@ -441,22 +435,22 @@ static void test_pick_never_expires(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_runs),
-	cmocka_unit_test(test_max_pages),
-	cmocka_unit_test(test_sizes_apart),
-	cmocka_unit_test(test_range),
-	cmocka_unit_test(test_redirty),
-	cmocka_unit_test(test_redirty_failed_write_back),
-	cmocka_unit_test(test_busy),
-	cmocka_unit_test(test_run_meets_write_back),
-	cmocka_unit_test(test_error_keeps_dirty),
-	cmocka_unit_test(test_partial_done),
-	cmocka_unit_test(test_again),
-	cmocka_unit_test(test_written_is_queued),
-	cmocka_unit_test(test_pick_above_limit),
-	cmocka_unit_test(test_limit_with_many_cpus),
-	cmocka_unit_test(test_pick_expired),
-	cmocka_unit_test(test_pick_never_expires),
+	cmocka_unit_test(test_adjacent_dirty_units_form_one_run),
+	cmocka_unit_test(test_run_ends_at_max_pages),
+	cmocka_unit_test(test_run_has_one_page_size),
+	cmocka_unit_test(test_only_units_in_range_are_written),
+	cmocka_unit_test(test_store_during_write_back_leaves_unit_dirty),
+	cmocka_unit_test(test_store_during_failed_write_back_is_kept),
+	cmocka_unit_test(test_sync_waits_for_writing_unit_background_skips_it),
+	cmocka_unit_test(test_run_ends_before_unit_under_write_back),
+	cmocka_unit_test(test_failed_write_leaves_units_dirty),
+	cmocka_unit_test(test_units_of_a_run_end_with_own_results),
+	cmocka_unit_test(test_postponed_write_counts_no_error),
+	cmocka_unit_test(test_written_unit_can_be_reclaimed),
+	cmocka_unit_test(test_write_back_starts_above_limit_with_dirtiest_file),
+	cmocka_unit_test(test_limit_is_slightly_late_with_many_cpus),
+	cmocka_unit_test(test_expired_file_is_picked_once_per_period),
+	cmocka_unit_test(test_expire_0_picks_no_file_by_age),
 };
 
 int main(void)
