@@ -5,6 +5,16 @@
  *
  * Every test runs with the real sizes (512 pages in a block, 512 slots in a node), and again
  * with 8 and 8, so that few pages reach every level. Use BLOCK and P() instead of numbers.
+ *
+ * Pictures of states have one letter for each unit, in file order, and "|" between blocks. Blocks
+ * are drawn with 8 pages.
+ *
+ *	.  absent	F  filling	C  clean	D  dirty
+ *	W  under write-back		E  claimed by eviction or promotion
+ *
+ * A capital is a huge unit, with "-" for its other pages. A small letter is a base page:
+ *
+ *	| D - - - - - - - | c . d . . . . . |	a dirty huge unit; two cached pages of a split block
  */
 #ifndef HM_TEST_COMMON_H
 #define HM_TEST_COMMON_H

@@ -131,6 +131,15 @@ static void test_complete_walk_clears_summary_bits_of_clean_subtrees(void **stat
 /*
  * A walk that starts or ends in the middle must keep the summary bits of the parts that it has
  * not visited. Otherwise the units there would never be written.
+ *
+ *	block     0                 1                 2
+ *	        | . . . . . . . . | . d . . . . . . | . . . . . . . . |
+ *	walk 1                          >--------------------------->    no page
+ *	walk 2                                        >------------->    no page
+ *	walk 3    >------------->                                        no page
+ *	walk 4    >------------------->                                  page 1 of block 1
+ *
+ * Walk 1 sees the summary bit of block 1 set, and no dirty page from its start on.
  */
 static void test_partial_walk_keeps_summary_bits(void **state)
 {
@@ -149,6 +158,14 @@ static void test_partial_walk_keeps_summary_bits(void **state)
 /*
  * A bit may be set late, when its unit is already clean again. The walk clears it and writes
  * nothing.
+ *
+ *	CPU 0 (store)		CPU 1 (store)		CPU 2 (write-back)
+ *	CLEAN -> DIRTY
+ *				finds the unit dirty,
+ *				sets the bit
+ *							DIRTY -> WRITING -> CLEAN,
+ *							clears the bit
+ *	sets the bit: stale
  */
 static void test_walk_clears_bit_of_clean_unit(void **state)
 {

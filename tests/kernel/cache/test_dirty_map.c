@@ -201,6 +201,17 @@ static void test_stream_of_stores_dirties_whole_blocks(void **state)
 /*
  * A store during write-back: if it comes before hm_writeback_pages(), this write-back writes the
  * page; otherwise the next one does.
+ *
+ *				    pages 0-7	    written
+ *	store to 1		D   . d . . . . . .
+ *	claim			W   . d . . . . . .
+ *	store to 2		W   . d d . . . . .
+ *	hm_writeback_pages()	W   . . . . . . . .  1 2
+ *	end			D   . d d . . . . .	    it was stored to: both again
+ *	claim, _pages()		W   . . . . . . . .  1 2
+ *	store to 4		W   . . . . d . . .
+ *	end			D   . . . . d . . .
+ *	next write-back		C   . . . . . . . .  4
  */
 static void test_store_during_write_back_is_written_next(void **state)
 {
@@ -271,6 +282,15 @@ static void test_failed_write_back_keeps_its_pages_dirty(void **state)
 /*
  * A device may write to a pinned unit without notice. The unit is dirty as a whole until a
  * write-back finds it unpinned.
+ *
+ *				    pages 0-7	    written
+ *	store to 0		D   d . . . . . . .
+ *	write-back, pinned	W   . . . . . . . .  0
+ *	store to 1		W   d d d d d d d d	    the device may have written any page
+ *	write-back, pinned	W   . . . . . . . .  all
+ *	store to 0		D   d d d d d d d d
+ *	write-back, unpinned	C   . . . . . . . .  all
+ *	store to 0		D   d . . . . . . .
  */
 static void test_pinned_unit_is_dirty_as_a_whole(void **state)
 {

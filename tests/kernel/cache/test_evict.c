@@ -278,6 +278,10 @@ static void test_reclaim_finds_units_of_all_shards(void **state)
 /*
  * Queued units that became dirty do not hide clean ones of either page size. 0 victims must mean
  * that no clean unit is left.
+ *
+ *	frames	huge units	split frames	      free
+ *	before	D D D D		dddddddd cccccccc     2
+ *	after	D D D D		dddddddd	      3
  */
 static void test_dirty_units_do_not_hide_clean_ones(void **state)
 {
@@ -322,6 +326,12 @@ static void test_split_frame_is_emptied_for_huge_unit(void **state)
 /*
  * Reclaim evicts no page of a split frame that has a dirty page: it would not get a huge frame.
  * Recently touched pages do not stop it.
+ *
+ *	split frame	    free huge frames
+ *	c c c c c d c c     3
+ *	c c c c c d c c     3	after reclaim for a huge frame
+ *	c c c c c c c c     3	after write-back
+ *			    4	after reclaim for a huge frame
  */
 static void test_split_frame_with_dirty_page_is_not_emptied(void **state)
 {
@@ -342,7 +352,15 @@ static void test_split_frame_with_dirty_page_is_not_emptied(void **state)
 	env_end(&env);
 }
 
-/* If an isolated frame cannot be emptied any more, its free base frames can be allocated. */
+/*
+ * If an isolated frame cannot be emptied any more, its free base frames can be allocated.
+ *
+ *	split frame	    free base frames
+ *	c c c c c c c c     0
+ *	. c c c c c c c     0	one page is evicted; the frame is isolated until it is empty
+ *	. d c c c c c c     0	a store
+ *	. d . . . . . .     7	reclaim for base frames: the frame is not isolated any more
+ */
 static void test_frame_that_cannot_be_emptied_is_usable_again(void **state)
 {
 	struct hm_victim victims[4];

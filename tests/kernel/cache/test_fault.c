@@ -441,7 +441,16 @@ static void test_fault_around_maps_cached_pages_only(void **state)
 	env_end(&env);
 }
 
-/* Fault-around maps a row of base pages that ends at a gap, the marker or the end of the block. */
+/*
+ * Fault-around maps a row of base pages that ends at a gap, the marker or the end of the block.
+ * M is the page with the marker.
+ *
+ *	block                 1                 2
+ *	                    | . . . . . . . c | . c c c c c M . |
+ *	fault at P(2) + 3                         [   ^   ]        maps pages 1 to 5
+ *	  limited to 2 and 3                        [ ^]           maps pages 2 and 3
+ *	fault at P(2) + 6                                   ^      maps nothing
+ */
 static void test_fault_around_row_ends_at_gap_marker_or_block(void **state)
 {
 	u64 first, last, i, top = P(2) + BLOCK - 1;

@@ -205,8 +205,15 @@ static void test_base_page_splits_its_block(void **state)
 }
 
 /*
- * A split block joins at the first fault for a huge unit after all its pages were evicted. A join
- * that did not check every page would lose data.
+ * A split block joins at the first fault for a huge unit after all its pages were evicted.
+ *
+ *	| c . . . . . . d |	two base pages
+ *	| . . . . . . . d |	page 0 is evicted
+ *	| . c . . . . . d |	a fault for a huge unit: page 7 keeps the block split
+ *	| . . . . . . . . |	all pages are evicted
+ *	| D - - - - - - - |	a store for a huge unit
+ *
+ * A join that did not check every page would lose data.
  */
 static void test_split_block_joins_when_all_pages_have_left(void **state)
 {
@@ -396,7 +403,20 @@ static void test_partial_holes_are_recorded_in_split_blocks_only(void **state)
 	env_end(&env);
 }
 
-/* The leaf brings the holes, a split passes them on to the pages, and a join combines them. */
+/*
+ * The leaf brings the holes, a split passes them on to the pages, and a join combines them. In
+ * block 3, with z for a page without data:
+ *
+ *	leaf node added		  z - - - - - - -
+ *	split, page 0 written	  . z z z z z z z
+ *	all pages evicted, joined . - - - - - - -	some data: the block is read
+ *
+ * In block 2:
+ *
+ *	leaf node added		  z - - - - - - -
+ *	split, page 1 read	  z z z z z z z z
+ *	all pages evicted, joined z - - - - - - -	no data: the block is zeroed
+ */
 static void test_split_and_join_preserve_holes(void **state)
 {
 	unsigned long zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)] = { 1ul << 2 | 1ul << 3 };

@@ -265,7 +265,18 @@ static void test_promoted_unit_is_in_main_queue(void **state)
 	env_end(&env);
 }
 
-/* A page that was stored to after its copy is copied again, and the huge unit is dirty. */
+/*
+ * A page that was stored to after its copy is copied again, and the huge unit is dirty.
+ *
+ *			base pages	  copies in the huge frame (x: stale)
+ *	begin		c c c c c c c c   . . . . . . . .
+ *	store to 1	c d c c c c c c   . . . . . . . .
+ *	copy		c d c c c c c c   c . c c c c c c   dirty pages are not copied yet
+ *	stores to 2, 3	c d d d c c c c   c . x x c c c c
+ *	write-back of 3	c d d c c c c c   c . x x c c c c
+ *	claim		e e e e e e e e   c . x x c c c c   1, 2 and 3 are copied now
+ *	commit		D - - - - - - -
+ */
 static void test_page_stored_to_after_copy_is_copied_again(void **state)
 {
 	struct hm_promotion p;
@@ -317,7 +328,17 @@ static void test_page_written_by_device_makes_unit_dirty(void **state)
 	env_end(&env);
 }
 
-/* If a page was evicted, the claim fails and changes nothing. A later promotion copies again. */
+/*
+ * If a page was evicted, the claim fails and changes nothing. A later promotion copies again.
+ *
+ *			base pages	  copies in the huge frame
+ *	begin		f c c c c c c c   . . . . . . . .   page 0 is read into the huge frame
+ *	store to 7	f c c c c c c d   . . . . . . . .
+ *	copy		f c c c c c c d   . c c c c c c .
+ *	6 is evicted	f c c c c c . d   . c c c c c c .
+ *	claim: BUSY	f c c c c c . d   . c c c c c c .
+ *	abort		. c c c c c . d			    the huge frame is free again
+ */
 static void test_eviction_of_a_page_fails_the_claim(void **state)
 {
 	struct hm_promotion p;
@@ -450,7 +471,17 @@ static void test_page_under_write_back_cannot_be_claimed(void **state)
 	env_end(&env);
 }
 
-/* A second claim ignores the results of the first one, which failed. */
+/*
+ * A second claim ignores the results of the first one, which failed.
+ *
+ *			base pages	  copies in the huge frame (x: stale)
+ *	copy		c c c c c c c c   c c c c c c c c
+ *	stores to 1, 7	c d c c c c c d   c x c c c c c x
+ *	write-back of 7	c d c c c c c w   c x c c c c c x
+ *	claim: BUSY	c d c c c c c w   c x c c c c c x   page 0 was found to be copied
+ *	store to 0	d d c c c c c w   x x c c c c c x
+ *	claim: OK	e e e e e e e e   x x c c c c c x   page 0 has to be copied again
+ */
 static void test_second_claim_ignores_failed_first_one(void **state)
 {
 	struct hm_promotion p;

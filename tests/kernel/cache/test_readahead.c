@@ -224,7 +224,12 @@ static void test_marker_is_half_a_window_before_end(void **state)
 
 /*
  * A fault before the marker, as of a reader whose units were evicted, gets no plan, and the window
- * does not grow.
+ * does not grow. M is the block with the marker:
+ *
+ *	block              4  5  6  7  8  9 10 11 12 13 14 15 16 17
+ *	faults at 4 to 6   C  C  C  F  F  M  F                       the window: 4 blocks
+ *	faults at 7 and 8  C  C  C  C  C  M  F                       no plan
+ *	fault at 9         C  C  C  C  C  C  F  F  F  F  F  F  F  F  the next one: 8
  */
 static void test_fault_before_marker_gets_no_plan(void **state)
 {

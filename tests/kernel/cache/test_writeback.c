@@ -26,7 +26,13 @@ static void done(struct hm_file *file, const struct hm_run *run, int err)
 	hm_writeback_done(file, run->pgoff, run->npages, err);
 }
 
-/* Adjacent dirty units form one run. A gap or a clean unit ends it. */
+/*
+ * Adjacent dirty units form one run. A gap or a clean unit ends it.
+ *
+ *	block   0 1 2 3 4 5 6 7 8
+ *	        . D D . . D D C D
+ *	runs      [ ]     [ ]   ^
+ */
 static void test_adjacent_dirty_units_form_one_run(void **state)
 {
 	struct hm_run run;
@@ -146,6 +152,12 @@ static void test_only_units_in_range_are_written(void **state)
 /*
  * A unit that is stored to during its write-back stays dirty, so that the next sync writes the
  * store. A failure here loses data.
+ *
+ *	block		1 2
+ *			D D
+ *	claim		W W
+ *	store to 2	W W	the unit has the flag REDIRTY
+ *	end		C D
  */
 static void test_store_during_write_back_leaves_unit_dirty(void **state)
 {
