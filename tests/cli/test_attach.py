@@ -113,7 +113,7 @@ class Attach(unittest.TestCase):
         self.assertIn(f"\n{path}\n", out)
         return re.sub(r"\n  (?=\S)", " ", out)
 
-    def test_order_is_told_in_words(self):
+    def test_the_pattern_is_named_with_its_help(self):
         for how, helps in (("stream", "reading ahead"), ("streams", "reading ahead"),
                            ("backward", "reading ahead"), ("strided", "the next ones"),
                            ("chunks", "2 MB at the first touch"),
@@ -140,7 +140,7 @@ class Attach(unittest.TestCase):
         self.assertGreater(columns[-1] - columns[0], 20)
         self.assertIn(": 1 %", out)  # no Unicode without a terminal
 
-    def test_json_has_what_the_page_promises(self):
+    def test_json_has_the_documented_keys(self):
         path = self.file(256 * MB)
         program = self.program(path, "random", 0.001)
         attach = self.attach("--dry-run", "--json", program.pid)
@@ -157,7 +157,7 @@ class Attach(unittest.TestCase):
         self.assertEqual({len(row) for row in mapping["touched_pages"]}, {64})
 
     @unittest.skipIf(os.getuid(), "to advise another process takes root")
-    def test_a_stream_is_helped(self):
+    def test_a_backward_stream_is_read_ahead(self):
         out = self.watch("backward", size=256 * MB, pause=0.0008, data=True,
                          program_args=["--data"])
         self.assertIn("helping", out)
@@ -166,7 +166,7 @@ class Attach(unittest.TestCase):
         self.assertRegex(out, r"Since then: .*/s, and \d+ faults per GB")
 
     @unittest.skipIf(os.getuid(), "to advise another process takes root")
-    def test_the_programs_own_advice_counts(self):
+    def test_advice_of_the_program_is_left_alone(self):
         out = self.watch("stream", pause=0.0003, program_args=["--hint"])
         self.assertIn("The program gives advice here itself (MADV_RANDOM): left alone.", out)
         self.assertIn("helping", out)
@@ -175,7 +175,7 @@ class Attach(unittest.TestCase):
 
     @unittest.skipIf(os.getuid(), "only root can become another user")
     @unittest.skipUnless(os.access("/usr/bin/python3", os.X_OK), "no Python that all may run")
-    def test_a_dry_run_needs_no_right_but_ones_own(self):
+    def test_a_dry_run_of_ones_own_process_needs_no_rights(self):
         program = self.program(self.file(64 * MB), "nothing", 0, user=NOBODY,
                                python="/usr/bin/python3")
         out = self.report(self.attach("-n", "--for", "0.2", program.pid, user=NOBODY))
@@ -187,7 +187,7 @@ class Attach(unittest.TestCase):
         self.assertIn("--dry-run", result.stderr)
 
     @unittest.skipIf(os.getuid(), "only root can become another user")
-    def test_anothers_process_is_refused(self):
+    def test_a_process_of_another_user_is_refused(self):
         program = self.program(self.file(64 * MB), "nothing", 0)
         for args in ((), ("--dry-run",)):
             result = hugemap("attach", *args, str(program.pid), user=NOBODY, timeout=LONG)
@@ -196,7 +196,7 @@ class Attach(unittest.TestCase):
             self.assertIn("another user's", result.stderr)
             self.assertIn("sudo", result.stderr)
 
-    def test_there_is_no_such_process(self):
+    def test_a_process_that_has_ended_is_refused(self):
         child = subprocess.Popen(["true"])
         child.wait()
         result = hugemap("attach", "--dry-run", str(child.pid), timeout=LONG)
@@ -204,7 +204,7 @@ class Attach(unittest.TestCase):
         self.assertIn(f"there is no process {child.pid}", result.stderr)
         self.assertTrue(is_sentence(result.stderr), result.stderr)
 
-    def test_a_thread_is_no_process(self):
+    def test_the_number_of_a_thread_is_refused(self):
         code = ("import sys, threading\n"
                 "thread = threading.Thread(target=sys.stdin.read)\nthread.start()\n"
                 "print('ready', flush=True)\nprint(thread.native_id, flush=True)")
@@ -214,7 +214,7 @@ class Attach(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"{thread} is a thread", result.stderr)
 
-    def test_command_lines_that_make_no_sense(self):
+    def test_nonsense_is_refused_with_a_sentence(self):
         for args in ((), ("x",), ("0",), ("-5",), ("1", "2"), ("--for", "2d", "1"),
                      ("--for", "-1", "1"), ("--for", "0", "1"), ("--for", "s", "1"),
                      ("--for", "nan", "1"), ("--min-size", "0", "1"), ("--nothing", "1")):
@@ -223,7 +223,7 @@ class Attach(unittest.TestCase):
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
                 self.assertTrue(is_sentence(result.stderr), result.stderr)
 
-    def test_it_ends_when_it_shall(self):
+    def test_it_ends_after_its_time_by_a_signal_and_with_the_process(self):
         program = self.program(self.file(64 * MB), "nothing", 0)
         for unit in ("0.3", "0.3s", "0.005m", "0.0001h"):
             self.assertIn("watched for", self.report(self.attach("-n", "--for", unit, program.pid)))
@@ -263,7 +263,7 @@ class Attach(unittest.TestCase):
             out = self.report(self.attach("-n", "--for", "0.2", program.pid))
         self.assertIn("no file of 16 MB or more mapped", out)
 
-    def test_who_is_helped_already(self):
+    def test_a_program_under_hugemap_run_is_left_alone(self):
         """`hugemap run` advises its program already."""
         program = subprocess.Popen(
             [HUGEMAP, "run", sys.executable, "-c", PROGRAM, self.file(64 * MB), "nothing", "0"],
@@ -278,7 +278,7 @@ class Attach(unittest.TestCase):
             self.assertIn(f"`hugemap stat {program.pid}`", result.stderr)
             self.assertTrue(is_sentence(result.stderr), result.stderr)
 
-    def test_another_program_in_the_same_process(self):
+    def test_exec_is_noticed(self):
         """exec() and a mapping made later are noticed."""
         path = self.file(512 * MB)
         code = ("import os, sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
@@ -311,7 +311,7 @@ class Attach(unittest.TestCase):
         for flags in re.findall(r"openat\([^)]*", calls):
             self.assertNotRegex(flags, "O_WRONLY|O_RDWR|O_CREAT")
 
-    def test_on_a_terminal(self):
+    def test_it_draws_on_a_terminal_and_ends_with_q(self):
         program = self.program(self.file(512 * MB), "stream", 0.001)
         screen = Screen("attach", "--dry-run", str(program.pid))
         self.addCleanup(screen.close)

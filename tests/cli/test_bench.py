@@ -178,7 +178,7 @@ class Bench(unittest.TestCase):
         table = result.stdout.split("\n\n")[1]
         self.assertLessEqual(max(map(len, table.splitlines())), 80)
 
-    def test_a_log_that_is_read_has_its_length(self):
+    def test_a_log_that_is_read_has_at_most_its_size(self):
         for row in self.rows:
             if row["scenario"] == "log-read":
                 for run in row["runs"]:
@@ -196,7 +196,7 @@ class Bench(unittest.TestCase):
             self.assertTrue(row["ratio_best_linux"] and row["ratio_device"])
             self.assertTrue(row["title"].startswith("HugeMap"))
 
-    def test_workers_are_processes_where_it_says_so(self):
+    def test_checkpoint_and_restore_have_worker_processes(self):
         result = subprocess.run([HUGEMAP, "bench", "--size", "64M", "--pool", "16M", "--runs", "1",
                                  "--threads", "1,2", "--scenario", "checkpoint", "--scenario",
                                  "restore", "--engine", "hugemap-steer", "--engine", "linux-rw",
@@ -225,7 +225,7 @@ class Bench(unittest.TestCase):
                 else:
                     self.assertTrue(1024 <= mean <= 4096, mean)
 
-    def test_rows_have_what_they_should(self):
+    def test_rows_have_all_keys(self):
         for row in self.rows:
             for key in ("scenario", "engine", "page", "faults", "user_s", "sys_s",
                         "ratio_device", "ratio_best_linux", "ratio_default_linux"):

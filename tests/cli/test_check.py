@@ -51,7 +51,7 @@ class Check(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads(result.stdout)
 
-    def test_json_has_what_the_page_promises(self):
+    def test_json_has_the_documented_keys(self):
         data = self.json("--turns", 2, *self.command)
         self.assertEqual(keys(data), documented_keys("hugemap-check.1"))
         self.assertEqual((len(data["plain"]), len(data["steered"])), (2, 2))

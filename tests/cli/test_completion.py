@@ -177,13 +177,13 @@ class Offers:
         found = self.shell(self.directory, env).offers(*words)
         return [re.sub(r"\\(.)", r"\1", word).rstrip("/ ") for word in found]
 
-    def test_commands(self):
+    def test_commands_are_completed(self):
         self.assertGreater(len(commands()), 8)
         self.assertEqual(sorted(self.offers("")), sorted(commands()))
         self.assertEqual(set(self.offers("sta")), {"stat"})
         self.assertEqual(set(self.offers("help", "d")), {"doctor"})
 
-    def test_options_of_every_command(self):
+    def test_options_of_every_command_are_completed(self):
         for command in set(commands()) - {"help"}:
             wanted = options(command)
             self.assertIn("--help", wanted)
@@ -192,7 +192,7 @@ class Offers:
                 # zsh marks options with an argument by "=".
                 self.assertEqual({word.rstrip("=") for word in found}, wanted)
 
-    def test_words_of_an_option(self):
+    def test_words_of_an_option_are_completed(self):
         for words, wanted in (
                 (["bench", "--page", ""], {"2M", "4K"}),
                 (["bench", "--page="], {"2M", "4K"}),
@@ -204,16 +204,16 @@ class Offers:
             with self.subTest(words):
                 self.assertEqual(set(self.offers(*words)), wanted)
 
-    def test_files_of_an_option(self):
+    def test_files_of_an_option_are_completed(self):
         self.assertEqual(set(self.offers("bench", "--file", "data")),
                          {"data one", "data-two", "data-dir"})
         self.assertEqual(set(self.offers("doctor", "--dir", "data")), {"data-dir"})
 
-    def test_operands(self):
+    def test_operands_are_completed(self):
         self.assertEqual(set(self.offers("mount", "data-d")), {"data-dir"})
         self.assertEqual(set(self.offers("version", "data")), set())
 
-    def test_what_runs_is_completed_as_if_typed_alone(self):
+    def test_a_program_after_run_is_completed_as_if_typed_alone(self):
         self.assertIn("hugemap", self.offers("run", "huge"))
         for before in (["run", "-v"], ["run", "--min-size", "4M", "--summary"], ["run", "--"],
                        ["run"], ["check"], ["check", "--turns", "1", "--"]):
@@ -221,11 +221,11 @@ class Offers:
                 self.assertEqual(set(self.offers(*before, "hugemap", "data-t")) |
                                  set(self.offers(*before, "cat", "data-t")), {"data-two"})
 
-    def test_which_processes_run(self):
+    def test_attach_completes_running_processes(self):
         self.assertIn(str(os.getpid()), self.offers("attach", ""))
         self.assertIn(str(os.getpid()), self.offers("attach", "--dry-run", str(os.getpid())[:2]))
 
-    def test_who_can_be_looked_at(self):
+    def test_stat_completes_processes_and_mounts(self):
         fake = FakeMount()
         self.addCleanup(fake.remove)
         data = f"{self.directory}/data-two"

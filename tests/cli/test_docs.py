@@ -37,10 +37,10 @@ class BeyondDram(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, f"{total}\n", ""))
             self.assertEqual(os.listdir(data), [])
 
-    def test_arena(self):
+    def test_the_example_of_an_arena_works(self):
         self.check("arena.c")
 
-    def test_heap(self):
+    def test_the_example_of_a_heap_works(self):
         found = subprocess.run(["cc", "-fsyntax-only", "-xc", "-"], capture_output=True,
                                input=b"#include <jemalloc/jemalloc.h>\n")
         if found.returncode:

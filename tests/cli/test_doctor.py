@@ -55,7 +55,7 @@ class Doctor(unittest.TestCase):
                 self.assertTrue(line.endswith(check["text"]), line)
         self.assertIn("can be steered" if data["works"] else "cannot be steered", rest)
 
-    def test_json_has_what_the_page_promises(self):
+    def test_json_has_the_documented_keys(self):
         data = self.check_json(run("--json"))
         found = set(data) | set(data["checks"])
         for check in data["checks"].values():
@@ -80,7 +80,7 @@ class Doctor(unittest.TestCase):
         in_memory = self.check_json(run("--json", "--dir", "/proc"))["checks"]["read_ahead"]
         self.assertIsNone(in_memory["read_ahead_kb"])
 
-    def test_another_directory(self):
+    def test_another_directory_is_checked_and_left_empty(self):
         with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
             data = self.check_json(run("--json", "--dir", directory))
             self.assertEqual(data["checks"]["direct_io"]["dir"], directory)
@@ -89,7 +89,7 @@ class Doctor(unittest.TestCase):
             self.assertEqual(os.listdir(directory), [])
 
     @unittest.skipIf(os.getuid(), "only root can become another user")
-    def test_without_rights(self):
+    def test_it_works_without_rights(self):
         data = self.check_json(run("--json", user=65534, cwd="/tmp"))
         self.check_text(run(user=65534, cwd="/tmp"), data)
         self.assertIsInstance(data["checks"]["direct_io"]["works"], bool)
@@ -98,7 +98,7 @@ class Doctor(unittest.TestCase):
         self.assertIn("no file can be made in /", data["checks"]["direct_io"]["text"])
 
     @unittest.skipIf(os.getuid(), "only root can hide /proc")
-    def test_without_pagemap(self):
+    def test_without_pagemap_steering_is_reported_as_impossible(self):
         def hidden(*args):
             return subprocess.run(["unshare", "--mount", "sh", "-c", WITHOUT_PAGEMAP, "sh", *args],
                                   capture_output=True, text=True)
@@ -106,7 +106,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual(data["checks"]["steering"]["state"], "no")
         self.check_text(hidden(), data)
 
-    def test_help(self):
+    def test_help_is_printed_in_both_ways(self):
         result = run("--help")
         self.assertEqual(result.returncode, 0)
         self.assertEqual(result.stderr, "")

@@ -126,7 +126,7 @@ class Man(unittest.TestCase):
             self.assertEqual(identifier, name.upper())
             self.assertRegex(section, rf"(?m)^\.It Pa {name}\n[A-Z]")
 
-    def test_what_can_be_set_is_marked(self):
+    def test_settings_that_can_be_written_are_marked(self):
         page = read(f"{ROOT}/man/hugemap.5").split(".Ss Settings in sysfs")[1].split(".Ss")[0]
         source = read(f"{ROOT}/kernel/fs/sysfs.c")
         self.assertEqual(sorted(re.findall(r"(?m)^\.It Pa (\w+)\n\*", page)),

@@ -38,7 +38,7 @@ class Refused(unittest.TestCase):
         for word in words:
             self.assertIn(word, result.stderr)
 
-    def test_nonsense(self):
+    def test_nonsense_is_refused_with_a_sentence(self):
         for args in ([], [self.source], [self.source, self.target, "more"], ["--nonsense"], ["-x"],
                      ["-o"], ["-o", "ro", "-o", "rw", self.source, self.target],
                      ["-o", "remount"], ["--persist", "-o", "remount,pool=1G", self.target],
@@ -56,7 +56,7 @@ class Refused(unittest.TestCase):
                 self.check(hugemap("umount", *args), 2)
 
     @ROOT_ONLY
-    def test_sources(self):
+    def test_a_source_that_is_no_directory_or_device_is_refused(self):
         file = os.path.join(self.dir.name, "file")
         with open(file, "w"):
             pass
@@ -65,7 +65,7 @@ class Refused(unittest.TestCase):
         self.check(hugemap("mount", "/dev/null", self.target), 1, "neither")
 
     @ROOT_ONLY
-    def test_directories(self):
+    def test_a_mount_point_that_is_no_directory_is_refused(self):
         file = os.path.join(self.dir.name, "file")
         with open(file, "w"):
             pass
@@ -73,32 +73,32 @@ class Refused(unittest.TestCase):
         self.check(hugemap("mount", self.source, file), 1, "not a directory")
 
     @ROOT_ONLY
-    def test_a_source_that_is_on_a_mount_of_hugemap(self):
+    def test_a_source_on_a_mount_of_hugemap_is_refused(self):
         mount = FakeMount()
         self.addCleanup(mount.remove)
         self.check(mount.hugemap("mount", mount.directory, self.target), 1, "already")
 
     @ROOT_ONLY
-    def test_a_remount_of_something_else(self):
+    def test_a_remount_of_another_file_system_is_refused(self):
         self.check(hugemap("mount", "-o", "remount,pool=1G", self.target), 1, "no mount of HugeMap")
         self.check(hugemap("mount", "-o", "remount,ro", self.source, self.target), 1,
                    "no mount of HugeMap")
 
     @ROOT_ONLY
-    def test_umount_of_something_else(self):
+    def test_umount_of_another_file_system_is_refused(self):
         self.check(hugemap("umount", self.target), 1, "no mount of HugeMap")
         self.check(hugemap("umount", "/proc"), 1, "no mount of HugeMap")
         self.check(hugemap("umount", "/nonexistent"), 1, "/nonexistent")
 
     @ROOT_ONLY
-    def test_umount_of_a_directory_on_a_mount(self):
+    def test_umount_names_the_mount_of_a_directory(self):
         mount = FakeMount()
         self.addCleanup(mount.remove)
         with tempfile.TemporaryDirectory(dir=mount.directory) as below:
             self.check(mount.hugemap("umount", below), 1, f"that is {mount.directory}")
 
     @ROOT_ONLY
-    def test_without_a_module(self):
+    def test_without_a_module_the_remedy_is_named(self):
         """With a module these commands would mount."""
         engine = json.loads(hugemap("doctor", "--json").stdout)["checks"]["kernel_engine"]
         if engine["module_loaded"] or engine["module_installed"]:
@@ -109,7 +109,7 @@ class Refused(unittest.TestCase):
             self.assertEqual(result.stdout, "")
 
     @ROOT_ONLY
-    def test_without_rights(self):
+    def test_without_rights_sudo_is_named(self):
         os.chmod(self.dir.name, 0o755)
         for command, args in (("mount", [self.source, self.target]), ("umount", [self.target])):
             self.check(hugemap(command, *args, user=65534, cwd="/"), 1, "root", "sudo")
@@ -129,7 +129,7 @@ class Refused(unittest.TestCase):
             self.check(result, 1, words)
             self.assertEqual(result.stdout, "")
 
-    def test_help(self):
+    def test_help_is_printed_in_both_ways(self):
         for command in ("mount", "umount"):
             result = hugemap(command, "--help")
             self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -148,7 +148,7 @@ class Helper(unittest.TestCase):
     def helper(self, *args):
         return subprocess.run([self.name, *args], capture_output=True, text=True)
 
-    def test_nonsense_is_1(self):
+    def test_a_wrong_command_line_exits_with_1(self):
         for args in ([], ["/data"], ["a", "b", "c"], ["a", "b", "-x"], ["a", "b", "-o"]):
             with self.subTest(args):
                 result = self.helper(*args)
@@ -156,7 +156,7 @@ class Helper(unittest.TestCase):
                 self.assertIn("usage: mount.hugemap", result.stderr)
 
     @ROOT_ONLY
-    def test_what_fails_is_32(self):
+    def test_a_failed_mount_exits_with_32(self):
         for args in (["-sfnv"], ["-o", "rw,nofail,x-systemd.automount,pool=64M"], ["-n"],
                      ["-N", "/proc/self/ns/mnt"], ["-t", "hugemap"]):
             with self.subTest(args):
@@ -165,7 +165,7 @@ class Helper(unittest.TestCase):
                 self.assertTrue(is_sentence(result.stderr), result.stderr)
 
     @ROOT_ONLY
-    def test_mount_calls_it(self):
+    def test_mount_of_the_system_calls_it(self):
         """mount(8) runs it from /sbin."""
         if not os.path.exists("/sbin/mount.hugemap"):
             self.skipTest("mount.hugemap is not installed here")

@@ -43,7 +43,7 @@ class Case(unittest.TestCase):
 
 
 class Line(Case):
-    def test_options(self):
+    def test_options_are_extended_by_those_for_boot(self):
         after = f"{AFTER}={self.source}"
         for given, wanted in (("", f"nofail,{after}"), ("pool=4G,ro", f"pool=4G,ro,nofail,{after}"),
                               ("nofail,pool=25%", f"nofail,pool=25%,{after}"),
@@ -59,7 +59,7 @@ class Line(Case):
         wanted = self.print(self.source, self.target, "")
         self.assertEqual(self.print("../link/.", ".", "", cwd=self.target), wanted)
 
-    def test_odd_names(self):
+    def test_odd_names_are_escaped(self):
         for name in ODD:
             path = self.make(name)
             field = path
@@ -95,7 +95,7 @@ class Unit(Case):
         self.assertEqual(err.count("\n"), 1)
         return text, name
 
-    def test_a_unit(self):
+    def test_the_unit_has_source_directory_and_options(self):
         for options, written, target in (("pool=25%,_netdev", "pool=25%%,_netdev,nofail", "remote"),
                                          ("nofail", "nofail", "local")):
             self.assertEqual(self.unit(self.source, self.target, options)[0], f"""\
@@ -113,14 +113,14 @@ Options={written}
 WantedBy={target}-fs.target
 """)
 
-    def test_its_name(self):
+    def test_the_unit_has_the_name_of_its_directory(self):
         self.assertEqual(self.unit(self.source, "/", "")[1], "-.mount")
         path = self.make(".a:b_c.d-e\\f gä%/.h")
         self.assertTrue(self.unit(self.source, path, "")[1].endswith(
             r"-.a:b_c.d\x2de\x5cf\x20g\xc3\xa4\x25-.h.mount"))
 
     @needs("systemd-escape")
-    def test_its_name_is_that_of_systemd_escape(self):
+    def test_the_name_is_that_of_systemd_escape(self):
         for name in ODD:
             if "\n" not in name:
                 path = self.make(name)
@@ -142,7 +142,7 @@ WantedBy={target}-fs.target
             self.assertIn(right, text)
             self.assertNotEqual(self.complaints(text.replace(right, wrong), name), [], wrong)
 
-    def test_what_no_unit_can_hold(self):
+    def test_names_that_no_unit_can_hold_are_refused(self):
         for name in ("a\nb", "a\rb", "a ", "a\t", "a\\"):
             path = self.make(name)
             self.print(path, self.target, "", "unit", status=1)
@@ -153,7 +153,7 @@ WantedBy={target}-fs.target
 
 
 class Output(Case):
-    def test_a_full_disk(self):
+    def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w") as full:
             result = subprocess.run([PRINT, self.source, self.target, ""], stdout=full,
                                     stderr=subprocess.PIPE, text=True)
@@ -179,14 +179,14 @@ class Device(Case):
     def find(self, **kwargs):
         return self.print(f"{self.dir}/disk", self.device, **kwargs)[0]
 
-    def test_links_that_are_not_used(self):
+    def test_unsuitable_links_to_a_device_are_ignored(self):
         for name in ("lvm-pv-uuid-a", "edd-int13_dev80"):
             self.link(f"by-id/{name}")
         for name, to in (("ata-Disk_0", "other"), ("ata-Disk", "nothing"), ("ata-Dir", "source")):
             self.link(f"by-id/{name}", to)
         self.find(status=1)
 
-    def test_the_best_link(self):
+    def test_the_best_link_to_a_device_is_printed(self):
         """Each link is preferred to those before it in the list."""
         for name in ("by-id/dm-name-a", "by-id/md-name-host:0", "by-id/dm-uuid-LVM-b",
                      "by-id/md-uuid-1:2", "by-path/pci-0-ata-2", "by-path/pci-0-ata-1",
@@ -194,7 +194,7 @@ class Device(Case):
             self.link(name)
             self.assertEqual(self.find(), f"{self.dir}/disk/{name}\n")
 
-    def test_a_device_needs_no_order(self):
+    def test_a_device_has_no_ordering_option(self):
         line, err = self.print(self.device, self.target, "")
         self.assertEqual(line, f"{self.device} {self.target} hugemap nofail 0 0\n")
         self.assertIn("may be another disk", err)

@@ -90,7 +90,7 @@ class Live(unittest.TestCase):
     def steer(self):
         return self.process()["steer"]
 
-    def test_json_has_what_the_page_promises(self):
+    def test_json_has_the_documented_keys(self):
         wanted = documented_keys("hugemap-stat.1") | set(sysfs_files("Numbers"))
         mount = FakeMount()
         self.addCleanup(mount.remove)
@@ -135,7 +135,7 @@ class Live(unittest.TestCase):
         for line in lines:
             self.assertEqual(str(json.loads(line)["pid"]), self.pid)
 
-    def test_text(self):
+    def test_text_has_the_lines_of_a_process(self):
         self.wait(lambda: self.steer()["mappings"])
         result = stat(self.pid)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -169,7 +169,7 @@ class Live(unittest.TestCase):
         self.assertEqual((watcher.returncode, errors), (0, ""))
 
     @unittest.skipIf(os.getuid(), "only root can become another user")
-    def test_another_user_may_not_look(self):
+    def test_another_user_is_refused(self):
         result = subprocess.run([HUGEMAP, "stat", self.pid], capture_output=True, text=True,
                                 user=65534, cwd="/")
         self.assertEqual(result.returncode, 1)
@@ -220,7 +220,7 @@ class Mount(unittest.TestCase):
         self.assertEqual([setting.partition("=")[0] for setting in line.split(", ")],
                          list(settings))
 
-    def test_rates(self):
+    def test_rates_are_of_the_interval(self):
         with subprocess.Popen([HUGEMAP, "stat", self.mount.directory, "--json",
                                "--interval", "0.1"], env=self.mount.env,
                               stdout=subprocess.PIPE, text=True) as watcher:
@@ -235,7 +235,7 @@ class Mount(unittest.TestCase):
         self.assertGreater(data["faults_per_s"], 0)
         self.assertEqual(data["read_bytes_per_s"], 0)
 
-    def test_any_file_there_will_do(self):
+    def test_any_file_of_a_mount_names_it(self):
         with tempfile.NamedTemporaryFile(dir=self.mount.directory) as file:
             result = self.stat(file.name)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
@@ -259,7 +259,7 @@ class Mount(unittest.TestCase):
         self.assertEqual((data["mappings"], data["mapped_bytes"]), (1, 1 << 20))
         self.assertGreater(data["base_pages"], before["base_pages"])
 
-    def test_the_list_has_it(self):
+    def test_the_list_has_the_mount(self):
         result = self.stat()
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(result.stdout, rf"(?m)^{self.mount.directory} .* 64 MB ")

@@ -36,7 +36,7 @@ class Top(unittest.TestCase):
         self.assertEqual(screen.end(), 0)
         self.check_left_as_found(screen)
 
-    def test_keys(self):
+    def test_keys_change_the_order(self):
         screen = self.screen("--interval", "0.2")
         screen.wait_for("by read")
         for key, word in (("w", "write"), ("f", "faults"), ("h", "hits"), ("d", "dirty"),
@@ -64,7 +64,7 @@ class Top(unittest.TestCase):
         self.mount.put("dirty_bytes", 77 << 20)
         screen.wait_for("77 MB")
 
-    def test_a_new_size(self):
+    def test_a_new_size_of_the_terminal_is_used(self):
         screen = self.screen("--interval", "0.1")
         screen.wait_for(r"q\)uit")
         self.assertNotIn("RESIDENT", screen.seen)
@@ -89,7 +89,7 @@ class Top(unittest.TestCase):
                 self.assertEqual(screen.end(), status)
                 self.check_left_as_found(screen)
 
-    def test_a_count_ends_it(self):
+    def test_it_ends_after_the_count(self):
         screen = self.screen("--interval", "0.1", "--count", "2")
         self.assertEqual(screen.end(), 0)
         self.check_left_as_found(screen)
@@ -105,7 +105,7 @@ class Top(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
-    def test_plain_text(self):
+    def test_plain_text_has_a_line_per_mount(self):
         lines = self.top().splitlines()
         self.assertTrue(lines[0].startswith("hugemap top: 1 mount,"), lines[0])
         self.assertRegex(lines[2], r"^NAME +READ/S .* POOL$")
@@ -113,7 +113,7 @@ class Top(unittest.TestCase):
         self.assertRegex("\n".join(lines[3:]), rf"(?m)^{self.mount.directory} .*64 MB$")
         self.assertLessEqual(max(map(len, lines)), 100)
 
-    def test_json_has_what_the_page_promises(self):
+    def test_json_has_the_documented_keys(self):
         with mapped_file(self.mount.directory) as (path, pid), self.steered() as steered:
             data = json.loads(self.top("--json"))
             text = self.top()
@@ -154,7 +154,7 @@ class Top(unittest.TestCase):
         for line in lines:
             self.assertGreater(json.loads(line)["seconds"], 0)
 
-    def test_a_file_that_cannot_be_shown(self):
+    def test_a_file_that_cannot_be_shown_is_refused(self):
         for name, words in (("/nothing/there", "No such file"),
                             (HUGEMAP, "no file of a mount of HugeMap")):
             result = hugemap("top", name)
@@ -162,7 +162,7 @@ class Top(unittest.TestCase):
             self.assertTrue(is_sentence(result.stderr), result.stderr)
             self.assertIn(words, result.stderr)
 
-    def test_help(self):
+    def test_help_is_printed(self):
         result = hugemap("top", "--help")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 

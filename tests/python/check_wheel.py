@@ -61,7 +61,7 @@ def run(*command, **how):
     return done.stdout
 
 
-def test_its_tag(wheel, tree):
+def test_the_tag_fits_the_wheel(wheel, tree):
     assert re.fullmatch(r"hugemap-[\d.]+-cp311-abi3-manylinux_2_\d+_\w+\.whl", wheel.name)
     [meta] = tree.glob("*.dist-info")
     tags = re.findall(r"(?m)^Tag: (.*)$", (meta / "WHEEL").read_text())
@@ -70,7 +70,7 @@ def test_its_tag(wheel, tree):
     assert "\nRequires-Python: >=3.11\n" in (meta / "METADATA").read_text()
 
 
-def test_its_contents(_, tree):
+def test_it_has_the_files_of_the_package(_, tree):
     libraries = [str(file.relative_to(tree)) for file in tree.rglob("*") if ".so" in file.name]
     assert libraries == ["hugemap/_hugemap.abi3.so"]
     for file in (SOURCE / "python" / "hugemap").glob("*.py*"):
@@ -79,7 +79,7 @@ def test_its_contents(_, tree):
     assert licenses == {"GPL-2.0-only.txt", "MIT.txt"}
 
 
-def test_the_libraries_that_it_needs(_, tree):
+def test_it_needs_only_allowed_libraries(_, tree):
     module = tree / "hugemap" / "_hugemap.abi3.so"
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", module))
     assert "libc.so.6" in needed
@@ -88,7 +88,7 @@ def test_the_libraries_that_it_needs(_, tree):
     assert not re.search(r"\((RPATH|RUNPATH)\)", run("readelf", "-d", module))
 
 
-def test_only_the_stable_abi(_, tree):
+def test_it_uses_only_the_stable_abi(_, tree):
     """By the headers of Python; tools/build-wheel.sh runs abi3audit."""
     listed = run("nm", "-D", "--undefined-only", tree / "hugemap" / "_hugemap.abi3.so")
     used = set(re.findall(r"(?m)^ +[Uw] (_?Py\w+)", listed))
@@ -100,13 +100,13 @@ def test_only_the_stable_abi(_, tree):
     assert not unknown, unknown
 
 
-def test_the_same_bytes(wheel, tree):
+def test_a_second_build_has_the_same_bytes(wheel, tree):
     """Built in another directory, at another time."""
     [again] = (tree.parent / "again").glob("*.whl")
     assert again.name == wheel.name and again.read_bytes() == wheel.read_bytes()
 
 
-def test_it_works_alone(wheel, tree):
+def test_it_works_in_a_new_environment(wheel, tree):
     """In a new environment without a compiler."""
     place = tree.parent / "venv"
     run(PYTHON, "-m", "venv", place)

@@ -22,7 +22,7 @@ def run(name, *args):
                           capture_output=True, text=True)
 
 
-def test_stream(tmp_path):
+def test_the_stream_example_compares_three_ways(tmp_path):
     file = tmp_path / "array"
     done = run("stream.py", "--size", "20M", "--rounds", 2, "--file", file)
     assert done.returncode == 0, done.stderr
@@ -38,7 +38,7 @@ def test_stream(tmp_path):
     assert run("stream.py", "--size", "-3").returncode == 2
 
 
-def test_safetensors():
+def test_the_safetensors_example_loads_its_file():
     done = run("safetensors_load.py")
     assert done.returncode == 0, done.stderr
     assert "6 tensors" in done.stdout and "compared with plain reads" in done.stdout
@@ -56,7 +56,7 @@ def write(path, header, data):
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
 
-def test_safetensors_without_copies(tmp_path):
+def test_safetensors_are_loaded_without_copies(tmp_path):
     """Views of the mapping, with the right numbers, whatever their alignment."""
     example = example_module()
     file = tmp_path / "model"
@@ -86,14 +86,14 @@ def test_safetensors_without_copies(tmp_path):
     ({"x": {"dtype": "F32", "data_offsets": [0, 8]}}, b"12345678"),
     ({"x": 7}, b"12345678"),
 ])
-def test_bad_safetensors(tmp_path, header, data):
+def test_a_bad_safetensors_file_is_refused(tmp_path, header, data):
     write(tmp_path / "bad", header, data)
     example = example_module()
     with pytest.raises(example.BadFile):
         example.load(tmp_path / "bad")
 
 
-def test_the_message_about_a_bad_file(tmp_path):
+def test_the_message_names_the_bad_file(tmp_path):
     (tmp_path / "bad").write_bytes(b"abc")
     done = run("safetensors_load.py", tmp_path / "bad")
     assert done.returncode == 1

@@ -40,7 +40,7 @@ def raises(code):
 # --- bytes -------------------------------------------------------------------------
 
 
-def test_items_beside_mmap(opened):
+def test_items_are_those_of_mmap(opened):
     """Random indices and slices give the same as with mmap."""
     file, data = opened
     dice = random.Random(3)
@@ -66,7 +66,7 @@ def test_items_beside_mmap(opened):
     assert file.read() == last
 
 
-def test_bad_items(opened):
+def test_bad_indices_and_values_are_refused(opened):
     file, _ = opened
     with hugemap.map(file, mode="r+") as m:
         for index in (len(m), -len(m) - 1, 1 << 80):
@@ -86,7 +86,7 @@ def test_bad_items(opened):
         m[0] = 1
 
 
-def test_the_buffer(opened):
+def test_the_buffer_shows_the_file(opened):
     file, data = opened
     with hugemap.map(file) as m:
         with memoryview(m) as view:
@@ -106,7 +106,7 @@ def test_the_buffer(opened):
 # --- closing -----------------------------------------------------------------------
 
 
-def test_closing_with_buffers(opened):
+def test_a_mapping_with_buffers_cannot_be_closed(opened):
     file, data = opened
     m = hugemap.map(file)
     view = memoryview(m)
@@ -126,14 +126,14 @@ def test_closing_with_buffers(opened):
     m.close()  # twice is no error
 
 
-def test_a_buffer_outlives_its_maker(opened):
+def test_a_buffer_keeps_the_mapping(opened):
     file, data = opened
     array = np.frombuffer(hugemap.map(file), "u1")
     gc.collect()
     assert array.tobytes() == data
 
 
-def test_closed(opened):
+def test_a_closed_mapping_refuses_all_calls(opened):
     file, _ = opened
     with hugemap.map(file, mode="r+") as m:
         pass
@@ -146,7 +146,7 @@ def test_closed(opened):
             call()
 
 
-def test_closing_by_an_index(opened):
+def test_an_index_that_closes_the_mapping_is_an_error(opened):
     """The __index__() of an index closes the mapping."""
     file, _ = opened
     m = hugemap.map(file, mode="r+")
@@ -169,7 +169,7 @@ def test_closing_by_an_index(opened):
 # --- calls on a mapping ------------------------------------------------------------
 
 
-def test_sync(opened):
+def test_sync_writes_stores_to_the_file(opened):
     file, data = opened
     with hugemap.map(file, mode="r+") as m:
         m[MB:MB + 3] = b"abc"
@@ -189,7 +189,7 @@ def test_sync(opened):
                     call(offset, length)
 
 
-def test_calls(opened):
+def test_calls_agree_with_other_accesses_to_the_file(opened):
     """Prefetch, advice and statistics; other accesses to the file."""
     file, data = opened
     with hugemap.map(file, mode="r+") as m:
@@ -260,7 +260,7 @@ def test_stat_has_every_field_of_the_header():
     assert hugemap.__version__ == hugemap.version() == version
 
 
-def test_errors(opened, tmp_path):
+def test_errors_have_the_errno(opened, tmp_path):
     file, data = opened
     with raises(errno.EINVAL):
         hugemap.map(file, offset=100)
@@ -293,7 +293,7 @@ def test_errors(opened, tmp_path):
 # --- DLPack --------------------------------------------------------------------------
 
 
-def test_a_tensor(opened):
+def test_a_tensor_shows_the_file(opened):
     file, data = opened
     m = hugemap.map(file, mode="r+")
     assert m.__dlpack_device__() == (1, 0)
@@ -313,7 +313,7 @@ def test_a_tensor(opened):
     assert array[5] == data[5]
 
 
-def test_tensors_without_a_consumer(opened):
+def test_unused_tensors_are_released(opened):
     file, _ = opened
     m = hugemap.map(file, mode="r+")
     old, new = m.__dlpack__(), m.__dlpack__(max_version=(1, 1), dl_device=(1, 0), copy=False)
@@ -325,7 +325,7 @@ def test_tensors_without_a_consumer(opened):
     m.close()
 
 
-def test_refused_tensors(opened):
+def test_unsupported_tensors_are_refused(opened):
     file, _ = opened
     with hugemap.map(file) as m:
         with pytest.raises(BufferError):
@@ -381,7 +381,7 @@ def test_the_interpreter_runs_during_a_call(make, path, call):
             thread.join()
 
 
-def test_closing_beside_calls(opened):
+def test_closing_beside_calls_of_other_threads_is_safe(opened):
     """A thread closes the mapping while others are in calls. It gets BufferError, or they get
     ValueError later."""
     file, _ = opened
@@ -414,7 +414,7 @@ def test_closing_beside_calls(opened):
         assert not odd
 
 
-def test_references(opened):
+def test_calls_leak_no_reference_to_the_mapping(opened):
     """No call leaks, or drops, a reference to a mapping."""
     file, _ = opened
     m = hugemap.map(file, mode="r+")
@@ -434,7 +434,7 @@ def test_references(opened):
     m.close()
 
 
-def test_references_to_types(opened):
+def test_objects_leak_no_reference_to_their_type(opened):
     """Every object drops its reference to its type, also one of a subclass."""
     file, _ = opened
 

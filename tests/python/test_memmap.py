@@ -29,7 +29,7 @@ def test_the_signature_is_numpys():
 
 @pytest.mark.parametrize("shape", [0, (0, 4)])
 @pytest.mark.parametrize("offset", [0, 5, 4096])
-def test_no_items(path, offset, shape):
+def test_an_empty_array_can_be_mapped(path, offset, shape):
     array = hugemap.memmap(path, mode="w+", shape=shape, offset=offset)
     assert array.size == 0 and array.shape == np.empty(shape).shape
     assert path.stat().st_size == max(offset, 1)
@@ -41,7 +41,7 @@ def test_no_items(path, offset, shape):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0, 1, 4096, 2 * MB + 12, 2 * MB - 8])
 @pytest.mark.parametrize("mode", ["r", "r+", "c", "w+", "readonly", "copyonwrite"])
-def test_beside_numpy(make, path, tmp_path, mode, offset, order):
+def test_results_are_those_of_numpy(make, path, tmp_path, mode, offset, order):
     data = make(5 * MB + 24)
     other = tmp_path / "other"
     other.write_bytes(data)
@@ -64,7 +64,7 @@ def test_beside_numpy(make, path, tmp_path, mode, offset, order):
     assert path.read_bytes() == other.read_bytes()
 
 
-def test_all_of_a_file(make, path):
+def test_without_a_shape_all_of_the_file_is_mapped(make, path):
     data = make(3 * MB)
     array = hugemap.memmap(path, dtype="u2", mode="r")
     assert array.shape == (3 * MB // 2,)
@@ -84,7 +84,7 @@ def test_stores_reach_the_file(path):
     assert np.fromfile(path, "i4")[5005] == -1
 
 
-def test_writing_a_file_anew_while_it_is_mapped(path):
+def test_a_mapped_file_can_be_written_anew(path):
     """The old array still exists when the new one is made."""
     array = hugemap.memmap(path, dtype="u1", mode="w+", shape=(5 * MB,))
     array[:] = 7
@@ -97,7 +97,7 @@ def test_writing_a_file_anew_while_it_is_mapped(path):
     assert path.stat().st_size == MB
 
 
-def test_making_a_file_longer_that_another_program_appends_to(path, monkeypatch):
+def test_a_file_grows_beside_an_appender(path, monkeypatch):
     path.write_bytes(bytes(4096))
     real = os.posix_fallocate
 
@@ -110,7 +110,7 @@ def test_making_a_file_longer_that_another_program_appends_to(path, monkeypatch)
     assert path.read_bytes() == b"x" * 12288 and a.tobytes() == b"x" * 8192
 
 
-def test_making_a_mapped_file_longer(make, path):
+def test_a_mapped_file_can_grow(make, path):
     make(MB + 5)
     short = hugemap.memmap(path, mode="r+")
     long = hugemap.memmap(path, mode="r+", shape=(6 * MB,))
@@ -123,7 +123,7 @@ def test_making_a_mapped_file_longer(make, path):
     assert path.read_bytes()[5 * MB] == 9
 
 
-def test_copy_on_write(make, path):
+def test_copy_on_write_does_not_change_the_file(make, path):
     data = make(5 * MB + 1)
     shared = hugemap.memmap(path, mode="r+")
     shared[100] = shared[100] ^ 255
@@ -140,7 +140,7 @@ def test_copy_on_write(make, path):
     assert after[3 * MB] == data[3 * MB] and after[100] == data[100] ^ 255 and after[200] == 1
 
 
-def test_copy_on_write_of_a_file_that_may_only_be_read(make, path):
+def test_copy_on_write_needs_no_right_to_write(make, path):
     make(MB)
     with open(path, "rb") as file:
         array = hugemap.memmap(file, mode="c")
@@ -148,7 +148,7 @@ def test_copy_on_write_of_a_file_that_may_only_be_read(make, path):
     assert any(path.read_bytes())
 
 
-def test_views(make, path):
+def test_views_are_memmaps_of_the_same_mapping(make, path):
     make(4 * MB)
     array = hugemap.memmap(path, dtype="f4", mode="r+", shape=(1024, 1024), offset=0)
     for view in (array[3:9], array.T, array.reshape(-1), array[::2, ::-3], array.view("u4"),
@@ -185,7 +185,7 @@ def test_it_is_a_numpy_memmap(make, path):
     view.base.base.flush()  # as of an mmap.mmap
 
 
-def test_a_program_with_the_name_replaced(path, monkeypatch):
+def test_it_can_replace_numpy_memmap(path, monkeypatch):
     monkeypatch.setattr(np, "memmap", hugemap.memmap)
     array = np.lib.format.open_memmap(path, "w+", "u2", (1000, 3))
     array[:] = 5
@@ -195,7 +195,7 @@ def test_a_program_with_the_name_replaced(path, monkeypatch):
     assert again.shape == (1000, 3) and (again == 5).all() and again.stat().engine == "steer"
 
 
-def test_joblib(make, path):
+def test_joblib_hashes_and_passes_the_data(make, path):
     """It hashes the array as the data, and its processes get the data."""
     joblib = pytest.importorskip("joblib")
     make(3 * MB)
@@ -216,7 +216,7 @@ def test_a_view_keeps_the_mapping(make, path):
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickling(make, path, protocol):
+def test_a_pickle_has_the_data(make, path, protocol):
     """As with numpy.memmap, a pickle has the data and does not refer to the file."""
     data = make(MB)
     array = hugemap.memmap(path, dtype="u4", mode="r")
@@ -230,7 +230,7 @@ def test_pickling(make, path, protocol):
     assert path.read_bytes() == data
 
 
-def test_the_file_name(make, path, monkeypatch):
+def test_the_file_name_is_that_of_numpy(make, path, monkeypatch):
     make(MB)
     monkeypatch.chdir(path.parent)
     assert hugemap.memmap("file", mode="r").filename == str(path)
@@ -243,7 +243,7 @@ def test_the_file_name(make, path, monkeypatch):
         hugemap.memmap(io.BytesIO(b"abcd"), mode="r")
 
 
-def test_refusals(make, path, tmp_path):
+def test_wrong_arguments_are_refused(make, path, tmp_path):
     data = make(MB)
     for error, arguments in [
         (ValueError, {"mode": "rw"}),
@@ -274,7 +274,7 @@ def test_refusals(make, path, tmp_path):
             hugemap.memmap(file, mode="r+", shape=2 * MB)
 
 
-def test_read_into_an_array(make, path, tmp_path):
+def test_system_calls_can_fill_an_array(make, path, tmp_path):
     """System calls write to pages that are not mapped yet."""
     data = make(8 * MB)
     array = hugemap.memmap(tmp_path / "to", mode="w+", shape=8 * MB)
@@ -284,7 +284,7 @@ def test_read_into_an_array(make, path, tmp_path):
     assert array.tobytes() == data
 
 
-def test_threads(make, path):
+def test_threads_can_fault_at_the_same_time(make, path):
     """Several threads fault, with and without the interpreter's lock."""
     data = np.frombuffer(make(48 * MB), "u8")
     array = hugemap.memmap(path, dtype="u8", mode="r+")
@@ -307,7 +307,7 @@ def test_threads(make, path):
     assert np.array_equal(array.reshape(48, -1), expected)
 
 
-def test_calls_on_views(make, path):
+def test_calls_on_views_concern_their_pages(make, path):
     make(16 * MB)
     array = hugemap.memmap(path, dtype="u4", mode="r", offset=12, shape=(3 * MB,))
     array.advise("random")

@@ -39,13 +39,13 @@ globals().update((name, value) for name, value in NAMES.items() if name.startswi
 
 
 @pytest.mark.skipif(not FILE, reason="this NumPy comes without its tests")
-def test_the_name_was_replaced():
+def test_tests_of_numpy_use_hugemap():
     assert NAMES["memmap"] is hugemap.memmap
     assert numpy.memmap is not hugemap.memmap
 
 
 @pytest.mark.skipif(not FILE, reason="this NumPy comes without its tests")
-def test_such_files_are_mapped():
+def test_files_of_tests_of_numpy_are_steered():
     test = NAMES["TestMemmap"]()
     test.setup_method()
     array = hugemap.memmap(test.tmpfp, dtype=test.dtype, mode="w+", shape=test.shape)

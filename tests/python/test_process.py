@@ -23,7 +23,7 @@ def in_child(work, *args):
     assert child.exitcode == 0
 
 
-def test_fork_with_an_array_to_write(path):
+def test_parent_and_child_share_stores(path):
     """Parent and child see each other's stores."""
     array = hugemap.memmap(path, mode="w+", shape=SIZE)
     array[:] = 1
@@ -51,7 +51,7 @@ def test_fork_with_an_array_to_write(path):
     assert (content[7], content[3 * MB], content[-1]) == (2, 3, 1)
 
 
-def test_fork_and_map_again(path):
+def test_a_child_can_map_the_file_again(path):
     """A mapping that a child makes shows the same bytes as the inherited one."""
     array = hugemap.memmap(path, mode="w+", shape=SIZE)
 
@@ -66,7 +66,7 @@ def test_fork_and_map_again(path):
     assert (array[5], array[4 * MB]) == (6, 7)
 
 
-def test_starting_a_program(make, path):
+def test_starting_a_program_keeps_the_mapping(make, path):
     """The mapping stays as it is in the parent."""
     make(SIZE)
     array = hugemap.memmap(path, mode="r+")
@@ -79,7 +79,7 @@ def test_starting_a_program(make, path):
 kept = []
 
 
-def test_a_child_that_does_not_clean_up(path):
+def test_stores_of_a_child_that_calls_exit_are_kept(path):
     """multiprocessing ends its children by _exit(). The file has their stores."""
     path.write_bytes(bytes(SIZE))
 
@@ -96,7 +96,7 @@ def square(at):
     return int(array[at]) ** 2
 
 
-def test_many_processes(path):
+def test_a_pool_of_processes_can_use_an_array(path):
     np.arange(MB, dtype="i8").tofile(path)
     square.path = str(path)
     with FORK.Pool(2) as workers:
@@ -114,14 +114,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_killed(path):
+def test_stores_of_a_killed_program_are_kept(path):
     """The file has all stores of a program that was killed."""
     path.write_bytes(bytes(4 * MB))
     subprocess.run([sys.executable, "-c", KILLED, path])
     assert path.read_bytes() == b"\3" * (2 * MB) + b"\4" * MB + bytes(MB)
 
 
-def test_a_child_closes_the_mapping_of_its_parent(make, path):
+def test_a_child_can_close_the_mapping_of_its_parent(make, path):
     data = make(SIZE)
     with open(path, "r+b") as file:
         m = hugemap.map(file, mode="r+")
@@ -136,7 +136,7 @@ def test_a_child_closes_the_mapping_of_its_parent(make, path):
     m.close()
 
 
-def test_a_program_that_ends_as_usual(path):
+def test_a_program_can_end_with_open_mappings(path):
     """Mappings, arrays and tensors still exist."""
     done = subprocess.run([sys.executable, "-c", """if 1:
         import sys

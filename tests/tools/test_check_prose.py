@@ -88,17 +88,17 @@ BAD_SUBJECTS = ["remove --heap", "kernel: who promotes waits", "What two readers
 
 
 class Prose(unittest.TestCase):
-    def test_sentences(self):
+    def test_idioms_are_found_and_plain_sentences_pass(self):
         lines = [line for line in (TOP / "tests/tools/sentences.txt").read_text().splitlines() if line[:2] in ("- ", "+ ")]
         self.assertGreater(len(lines), 50)
         for line in lines:
             with self.subTest(line):
                 self.assertEqual(bool(idioms(line[2:])), line[0] == "-", idioms(line[2:]))
 
-    def test_words(self):
+    def test_words_are_counted(self):
         self.assertEqual(count_words("It's 2 MB (lower-case)."), 3)
 
-    def test_files(self):
+    def test_prose_of_each_language_is_found(self):
         with tempfile.TemporaryDirectory() as top:
             for name, (content, expected) in FILES.items():
                 path = pathlib.Path(top, name)
@@ -107,7 +107,7 @@ class Prose(unittest.TestCase):
                     found = texts(path)
                     self.assertEqual({(text.kind, text.words) for text in found if text.words}, expected)
 
-    def test_line_numbers(self):
+    def test_line_numbers_are_those_of_the_file(self):
         with tempfile.TemporaryDirectory() as top:
             path = pathlib.Path(top, "a.c")
             path.write_text("\n/*\n * one\n *\n * two\n */\n")
@@ -145,19 +145,19 @@ class Gate(unittest.TestCase):
         done = self.run_tool()
         self.assertEqual(done.returncode, 0 if passes else 1, done.stdout + done.stderr)
 
-    def test_limit(self):
+    def test_an_area_above_its_limit_fails(self):
         # The limit is 3 in 1,000 words; one is never too many.
         for comment, passes in (("plain " * 996 + "nobody waits. " * 2, True), ("plain " * 996 + "nobody waits. " * 4, False),
                                 ("plain " * 96 + "nobody waits. " * 2, False), ("plain " * 96 + "nobody waits.", True)):
             self.set(comment)
             self.assert_gate(passes)
 
-    def test_print(self):
+    def test_idioms_are_printed_with_their_place(self):
         self.set("plain nobody waits")
         self.assertEqual(self.run_tool("one").stdout,
                          "one/file.sh:2: state the lock, the owner or the state: plain nobody waits\n")
 
-    def test_messages(self):
+    def test_subjects_in_a_file_are_checked(self):
         message = self.top / "message"
         for subjects, expected in ((GOOD_SUBJECTS, 0), (BAD_SUBJECTS, 1)):
             for subject in subjects:
@@ -165,7 +165,7 @@ class Gate(unittest.TestCase):
                     message.write_text(subject + "\n\nWho reads the body?\n")
                     self.assertEqual(self.run_tool("--message", message).returncode, expected)
 
-    def test_commits(self):
+    def test_subjects_of_new_commits_are_checked(self):
         self.git("commit", "--quiet", "--allow-empty", "-m", "no area on main, long ago")
         self.git("commit", "--quiet", "--allow-empty", "-m", "docs: good")
         self.assertEqual(self.run_tool("--commits").returncode, 0, "the newest one on main")

@@ -64,7 +64,7 @@ class Circles(unittest.TestCase):
                                      for a, b in ("ab", "bc", "ca", "dc")}),
                          ["cli: a circle of 3: a, b, c"])
 
-    def test_names_that_are_no_calls(self):
+    def test_members_and_strings_are_no_calls(self):
         for code in ("/* upper() calls this. */", 'char *s = "upper";', "// upper()",
                      "#define x upper", "static int f(struct s *s)\n{\n\treturn s->upper + s[0].upper;\n}"):
             with self.subTest(code):
@@ -75,7 +75,7 @@ class Circles(unittest.TestCase):
         self.assertEqual(self.check({"a.c": static + "void run_a(void)\n{\n\trun_b();\n}\n",
                                      "b.c": static + "void run_b(void)\n{\n\thelp();\n}\n"}), [])
 
-    def test_python_modules(self):
+    def test_circles_of_python_modules_are_found(self):
         self.assertEqual(self.check({"a.py": "from .b import f\n", "b.py": "from . import a\n"}),
                          ["cli: a circle of 2: a, b"])
         types = "if TYPE_CHECKING:\n    from .a import g\n"
