@@ -123,7 +123,7 @@ static void posix_madvise_returns_its_error(void **state)
 	file_end(&file);
 }
 
-static void mapped_over(void **state)
+static void mapping_over_a_mapping_replaces_it(void **state)
 {
 	struct file file;
 	char *p, *a;
@@ -149,7 +149,7 @@ static void mapped_over(void **state)
 	file_end(&file);
 }
 
-static void moved(void **state)
+static void moved_mapping_keeps_its_bytes(void **state)
 {
 	struct file file;
 	char *p, *q, *to;
@@ -189,7 +189,7 @@ static int areas_of(const char *at, size_t length)
 }
 
 /* The monitor thread advises the range ahead of a stream, which splits the mapping. */
-static void moved_with_advice_for_a_part(void **state)
+static void mapping_with_advice_of_the_monitor_can_move(void **state)
 {
 	const size_t length = 64 * MB;
 	struct file file;
@@ -217,7 +217,7 @@ static void moved_with_advice_for_a_part(void **state)
 }
 
 /* If the program has split the mapping by its own advice, mremap() fails as in Linux. */
-static void not_moved_with_advice_of_the_program(void **state)
+static void mapping_with_advice_of_the_program_cannot_move(void **state)
 {
 	char *p = mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -281,10 +281,10 @@ int main(void)
 		cmocka_unit_test(success_keeps_errno),
 		cmocka_unit_test(failure_returns_the_errno_of_linux),
 		cmocka_unit_test(posix_madvise_returns_its_error),
-		cmocka_unit_test(mapped_over),
-		cmocka_unit_test(moved),
-		cmocka_unit_test(moved_with_advice_for_a_part),
-		cmocka_unit_test(not_moved_with_advice_of_the_program),
+		cmocka_unit_test(mapping_over_a_mapping_replaces_it),
+		cmocka_unit_test(moved_mapping_keeps_its_bytes),
+		cmocka_unit_test(mapping_with_advice_of_the_monitor_can_move),
+		cmocka_unit_test(mapping_with_advice_of_the_program_cannot_move),
 		cmocka_unit_test(small_writes_do_not_wait),
 	};
 

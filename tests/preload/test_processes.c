@@ -64,7 +64,7 @@ static void comes_and_goes(void)
 	CHECK(wait_for_watchers(0));
 }
 
-static void there_is_a_watcher_while_there_are_mappings(void **state)
+static void monitor_thread_exists_while_mappings_do(void **state)
 {
 	in_child(comes_and_goes);
 }
@@ -125,7 +125,7 @@ static void have_children(void)
 	CHECK(false);
 }
 
-static void children(void **state)
+static void children_do_not_disturb_their_parent(void **state)
 {
 	in_child(have_children);
 }
@@ -260,9 +260,9 @@ static void process_ends_with_its_last_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(there_is_a_watcher_while_there_are_mappings),
+		cmocka_unit_test(monitor_thread_exists_while_mappings_do),
 		cmocka_unit_test(program_takes_its_signals),
-		cmocka_unit_test(children),
+		cmocka_unit_test(children_do_not_disturb_their_parent),
 		cmocka_unit_test(unshare_finds_the_process_alone),
 		cmocka_unit_test(setns_finds_the_process_alone),
 		cmocka_unit_test(setuid_changes_all_threads),

@@ -46,7 +46,7 @@ static void order_is_kept(void **state)
 	assert_false(events_lost());
 }
 
-static void what_has_no_room_is_told(void **state)
+static void event_without_room_is_reported_as_lost(void **state)
 {
 	struct event event;
 	uint64_t i, room = 0;
@@ -77,7 +77,7 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-static void many_write_at_a_time(void **state)
+static void concurrent_writers_lose_no_event_silently(void **state)
 {
 	uint64_t next[WRITERS] = {}, taken = 0, lost = 0, i;
 	pthread_t thread[WRITERS];
@@ -118,8 +118,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_is_kept),
-		cmocka_unit_test(what_has_no_room_is_told),
-		cmocka_unit_test(many_write_at_a_time),
+		cmocka_unit_test(event_without_room_is_reported_as_lost),
+		cmocka_unit_test(concurrent_writers_lose_no_event_silently),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

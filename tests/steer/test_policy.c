@@ -273,7 +273,7 @@ static void stream_that_stays_small_is_tried_again(void **state)
  * If the caller cannot give modes, the policy requests the pages ahead of a stream, in both
  * directions.
  */
-static void stream_outside_is_asked_for(void **state)
+static void stream_without_modes_is_requested_ahead(void **state)
 {
 	struct world w;
 	u64 page;
@@ -514,7 +514,7 @@ static void chunks_that_end_are_noticed(void **state)
 	world_end(&w);
 }
 
-static void scan_random_scan(void **state)
+static void change_from_scan_to_random_and_back_is_followed(void **state)
 {
 	struct world w;
 	u64 page, i;
@@ -631,7 +631,7 @@ static void modes_do_not_flap(u32 window)
 	world_end(&w);
 }
 
-static void mixtures_do_not_flap(void **state)
+static void modes_of_mixtures_do_not_flap(void **state)
 {
 	modes_do_not_flap(32);
 	modes_do_not_flap(2048);
@@ -641,7 +641,7 @@ static void mixtures_do_not_flap(void **state)
  * Random accesses of all kinds. Each answer must lie within the mapping, and world_end() must find
  * no other error.
  */
-static void anything_goes(void **state)
+static void random_accesses_get_valid_advice(void **state)
 {
 	struct world w;
 	u64 i, n, page, length;
@@ -672,7 +672,7 @@ int main(void)
 		cmocka_unit_test(stream_is_read_ahead),
 		cmocka_unit_test(stream_is_made_huge_once),
 		cmocka_unit_test(stream_that_stays_small_is_tried_again),
-		cmocka_unit_test(stream_outside_is_asked_for),
+		cmocka_unit_test(stream_without_modes_is_requested_ahead),
 		cmocka_unit_test(small_writes_are_left_alone),
 		cmocka_unit_test(stream_may_begin_anywhere),
 		cmocka_unit_test(random_in_a_hurry_is_random),
@@ -684,13 +684,13 @@ int main(void)
 		cmocka_unit_test(hot_part_is_read_at_once),
 		cmocka_unit_test(chunks_are_read_at_once),
 		cmocka_unit_test(chunks_that_end_are_noticed),
-		cmocka_unit_test(scan_random_scan),
+		cmocka_unit_test(change_from_scan_to_random_and_back_is_followed),
 		cmocka_unit_test(four_streams_are_read_ahead),
 		cmocka_unit_test(backward_is_read_ahead),
 		cmocka_unit_test(runs_at_a_distance_are_no_stride),
 		cmocka_unit_test(strides_are_followed),
-		cmocka_unit_test(mixtures_do_not_flap),
-		cmocka_unit_test(anything_goes),
+		cmocka_unit_test(modes_of_mixtures_do_not_flap),
+		cmocka_unit_test(random_accesses_get_valid_advice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
