@@ -365,29 +365,38 @@ static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark,
 	return true;
 }
 
-/*
- * Fill the units of a range. This only tries to take the invalidate_lock, because the caller may be
- * in the middle of a fill that the holder of the lock waits for. Return where it stopped.
- */
-static u64 fill_plan(struct hugemap_inode *hi, u64 start, u64 end, u64 mark,
-		     struct hm_access access)
+/* Fill the units of a range. The invalidate_lock is held. Return where it stopped. */
+static u64 fill_range(struct hugemap_inode *hi, u64 start, u64 end, u64 mark,
+		      struct hm_access access)
 {
-	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_io *io = NULL;
 	u64 pgoff = start;
 	bool more = true;
 
 	access.write = false;
-	if (!filemap_invalidate_trylock_shared(mapping))
-		return start;
 	while (more && pgoff < end && !fatal_signal_pending(current)) {
 		more = fill_submit_window(hi, &pgoff, &mark, access, &io);
 		/* Cached units take no time, and a range may have a million of them. */
 		cond_resched();
 	}
 	fill_submit_ahead(hi, &io);
-	filemap_invalidate_unlock_shared(mapping);
 	return pgoff;
+}
+
+/*
+ * Carry out the read-ahead of a plan. This only tries to take the invalidate_lock, because the
+ * caller may be in the middle of a fill that the holder of the lock waits for.
+ */
+static u64 fill_plan(struct hugemap_inode *hi, const struct hm_plan *plan)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	u64 reached;
+
+	if (!filemap_invalidate_trylock_shared(mapping))
+		return plan->start;
+	reached = fill_range(hi, plan->start, plan->end, plan->mark, plan->access);
+	filemap_invalidate_unlock_shared(mapping);
+	return reached;
 }
 
 static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
@@ -401,7 +410,7 @@ static void fill_carry_out(struct hugemap_inode *hi, const struct hm_plan *plan)
 	}
 	if (plan->end <= plan->start)
 		return;
-	reached = fill_plan(hi, plan->start, plan->end, plan->mark, plan->access);
+	reached = fill_plan(hi, plan);
 	/*
 	 * Allocate blocks for the writer ahead. If there are none, its own store reports the error.
 	 */
@@ -496,11 +505,24 @@ void hugemap_write_behind(struct hugemap_inode *hi, u64 pgoff, struct hm_access 
 		fill_queue_plan(hi, &plan);
 }
 
+/* Pages that FADV_WILLNEED starts to read before it lets a change of the file go first. */
+#define WILLNEED_PAGES (4u * HM_BLOCK_PAGES)
+
 void hugemap_data_willneed(struct file *file, loff_t start, loff_t end)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	u64 pos = start >> HM_PAGE_SHIFT,
+	    last = hugemap_pages(min(end, i_size_read(&hi->vfs_inode)));
 
-	if (hi->hfile && end > start)
-		fill_plan(hi, start >> HM_PAGE_SHIFT, hugemap_pages(end), U64_MAX,
-			  hugemap_access(file));
+	while (hi->hfile && pos < last) {
+		u64 next = min(pos + WILLNEED_PAGES, last);
+
+		if (down_read_killable(&mapping->invalidate_lock))
+			return;
+		pos = fill_range(hi, pos, next, U64_MAX, hugemap_access(file));
+		filemap_invalidate_unlock_shared(mapping);
+		if (pos < next)
+			return;
+	}
 }
