@@ -482,5 +482,9 @@ bool hm_fill_done(const struct hm_unit *unit, int err, bool dirty)
 		hm_dirty_mark(&pos);
 	else
 		hm_queue_insert(&pos, unit->frame, proven);
+	/* All pages of the block have been read: the error has passed. */
+	if (pos.base && hm_bit_test(pos.leaf->read_failed, pos.leaf_slot) &&
+	    hm_atomic_read(&pos.base->resident) == HM_BLOCK_PAGES)
+		hm_bit_clear(pos.leaf->read_failed, pos.leaf_slot);
 	return word & HM_W_WAIT;
 }

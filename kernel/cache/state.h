@@ -194,7 +194,7 @@ struct hm_leaf {
 		zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* the file has no data in the block */
 	unsigned long
 		needs_alloc[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* some pages may be unallocated */
-	/* blocks whose read failed: their pages are read one by one */
+	/* blocks whose read failed: their pages are read one by one, until all have been read */
 	unsigned long read_failed[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	/* blocks that wait for promotion or were picked; blocks that are being promoted */
 	unsigned long queued[HM_BITMAP_LONGS(HM_NODE_SLOTS)];

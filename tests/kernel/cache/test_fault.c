@@ -207,6 +207,7 @@ static void test_pages_of_failed_block_are_read_one_by_one(void **state)
 {
 	struct hm_unit unit, waiter;
 	struct env env;
+	u32 i;
 
 	env_start(&env, 8, 1, BYTES(4));
 	assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
@@ -217,11 +218,18 @@ static void test_pages_of_failed_block_are_read_one_by_one(void **state)
 	assert_int_equal(fault(env.file, P(1) + 1, HM_ACCESS_READ, &unit), HM_FILL);
 	assert_int_equal(unit.npages, 1);
 	assert_false(hm_fill_done(&unit, 0, false));
-	/* The block is never read as a whole again, even if none of its pages is cached. */
+	/* The block is not read as a whole again, even if none of its pages is cached. */
 	drop(env.file, 0, ~0ull, false);
 	unit = bring(env.file, P(1) + 2, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, 1);
 	unit = bring(env.file, P(2), HM_ACCESS_READ);
+	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
+	/* It is when all pages have been read: the error was that of a device or a server. */
+	for (i = 0; i < BLOCK; i++)
+		if (i != 2)
+			bring(env.file, P(1) + i, HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, false);
+	unit = bring(env.file, P(1) + 2, HM_ACCESS_READ);
 	assert_int_equal(unit.npages, HM_BLOCK_PAGES);
 	env_end(&env);
 }
