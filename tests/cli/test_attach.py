@@ -16,10 +16,13 @@ PAGE = 4096
 MB = 1 << 20
 NOBODY = 65534
 
-# Maps a file. After a line on standard input it touches the pages. If the file has data, each page begins
-# with its number.
+# Maps a file. After a line on standard input it touches the pages. If the file has data, each page
+# begins with its number. The line has the number of the watching process. After each batch of pages
+# the program waits until that process has scanned them: it has gone to sleep twice since, so one
+# whole scan lies in between. So each scan sees one batch or a few, however busy the machine is. The
+# pause only makes the work long enough for the rows of the picture.
 PROGRAM = """
-import mmap, os, random, sys, time
+import mmap, os, random, re, sys, time
 path, how, pause = sys.argv[1], sys.argv[2], float(sys.argv[3])
 with open(path, "rb") as file:
     mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
@@ -37,16 +40,26 @@ order = {
     "random": lambda: (draw.randrange(n) for i in range(n // 64)),
     "nothing": lambda: (),
 }[how]()
+batch = {"strided": 4, "random": 16, "chunks": 256}.get(how, 512)
+def sleeps(pid):
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            found = re.search(r"\\nvoluntary_ctxt_switches:\\s+(\\d+)", file.read())
+    except OSError:
+        found = None
+    return int(found[1]) if found else float("inf")
 print("ready", flush=True)
-sys.stdin.readline()
-rest = 1 if how in ("random", "strided") else 16
+watcher = sys.stdin.readline().strip()
 for i, page in enumerate(order):
     number = int.from_bytes(mapped[page * 4096:page * 4096 + 8], "little")
     assert number in (0, page + 1), (number, page)
     if "--data" in sys.argv:
         assert number == page + 1, (number, page)
-    if i % rest == 0:
+    if i % batch == batch - 1:
+        until = sleeps(watcher) + 2
         time.sleep(pause)
+        while sleeps(watcher) < until:
+            time.sleep(0.0005)
 if how == "nothing":
     sys.stdin.read()
 """
@@ -92,8 +105,8 @@ class Attach(unittest.TestCase):
         self.assertIn("watching", attach.stderr.readline())
         return attach
 
-    def go(self, program):
-        program.stdin.write("go\n")
+    def go(self, program, watcher):
+        program.stdin.write(f"{watcher.pid}\n")
         program.stdin.flush()
 
     def report(self, attach):
@@ -101,12 +114,12 @@ class Attach(unittest.TestCase):
         self.assertEqual((attach.returncode, err), (0, ""))
         return out
 
-    def watch(self, how, *args, size=256 * MB, pause=0.001, data=False, program_args=()):
+    def watch(self, how, *args, size=256 * MB, pause=0.015, data=False, program_args=()):
         """Watch a program from its first access to its end; return the summary."""
         path = self.file(size, data)
         program = self.program(path, how, pause, *program_args)
         attach = self.attach(*args, program.pid)
-        self.go(program)
+        self.go(program, attach)
         self.assertEqual(program.wait(LONG), 0)
         out = self.report(attach)
         self.assertIn(f"({program.pid}), watched for", out)
@@ -120,12 +133,7 @@ class Attach(unittest.TestCase):
                            ("random", "MADV_RANDOM")):
             with self.subTest(how):
                 size = 1024 * MB if how in ("strided", "chunks") else 256 * MB
-                pause = 0.005 if how == "strided" else 0.001
-                # On a busy machine the scans may be too rare to recognise a pattern.
-                for _ in range(3):
-                    out = self.watch(how, "--dry-run", size=size, pause=pause)
-                    if f" {how}: " in out:
-                        break
+                out = self.watch(how, "--dry-run", size=size)
                 self.assertRegex(out, rf"(?m) {how}: .* came to be mapped")
                 self.assertRegex(out, rf"Helps: [^.]*{helps}")
                 self.assertIn("only looking", out)
@@ -142,9 +150,9 @@ class Attach(unittest.TestCase):
 
     def test_json_has_the_documented_keys(self):
         path = self.file(256 * MB)
-        program = self.program(path, "random", 0.001)
+        program = self.program(path, "random", 0.015)
         attach = self.attach("--dry-run", "--json", program.pid)
-        self.go(program)
+        self.go(program, attach)
         self.assertEqual(program.wait(LONG), 0)
         data = json.loads(self.report(attach))
         self.assertEqual(keys(data), documented_keys("hugemap-attach.1"))
@@ -158,8 +166,7 @@ class Attach(unittest.TestCase):
 
     @unittest.skipIf(os.getuid(), "to advise another process takes root")
     def test_a_backward_stream_is_read_ahead(self):
-        out = self.watch("backward", size=256 * MB, pause=0.0008, data=True,
-                         program_args=["--data"])
+        out = self.watch("backward", data=True, program_args=["--data"])
         self.assertIn("helping", out)
         self.assertRegex(out, r"Done: read \S+ [MG]B ahead \(MADV_WILLNEED")
         self.assertRegex(out, r"Before advice: .*/s came to be mapped, and \d+ faults per GB")
@@ -167,7 +174,7 @@ class Attach(unittest.TestCase):
 
     @unittest.skipIf(os.getuid(), "to advise another process takes root")
     def test_advice_of_the_program_is_left_alone(self):
-        out = self.watch("stream", pause=0.0003, program_args=["--hint"])
+        out = self.watch("stream", program_args=["--hint"])
         self.assertIn("The program gives advice here itself (MADV_RANDOM): left alone.", out)
         self.assertIn("helping", out)
         self.assertIn(" stream: ", out)
@@ -283,25 +290,25 @@ class Attach(unittest.TestCase):
         path = self.file(512 * MB)
         code = ("import os, sys\nprint('ready', flush=True)\nsys.stdin.readline()\n"
                 "os.execv(sys.executable, [sys.executable, '-c', *sys.argv[1:]])")
-        program = self.program(PROGRAM, path, "stream", 0.001, code=code)
+        program = self.program(PROGRAM, path, "stream", 0.015, code=code)
         attach = self.attach("--dry-run", program.pid)
-        self.go(program)
+        self.go(program, attach)
         self.assertEqual(program.stdout.readline(), "ready\n")
-        self.go(program)
+        self.go(program, attach)
         self.assertEqual(program.wait(LONG), 0)
         self.assertRegex(re.sub(r"\n  (?=\S)", " ", self.report(attach)),
                          rf"{path} .* stream: ")
 
     @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
     def test_a_dry_run_changes_nothing(self):
-        program = self.program(self.file(256 * MB), "stream", 0.0003)
+        program = self.program(self.file(256 * MB), "stream", 0.015)
         log = os.path.join(self.directory.name, "log")
         attach = subprocess.Popen(["strace", "-f", "-o", log, HUGEMAP, "attach", "--dry-run",
                                    str(program.pid)], text=True, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE)
         self.addCleanup(self.end, attach)
         self.assertIn("watching", attach.stderr.readline())
-        self.go(program)
+        self.go(program, attach)
         self.assertEqual(program.wait(LONG), 0)
         self.report(attach)
         with open(log) as file:
@@ -312,12 +319,12 @@ class Attach(unittest.TestCase):
             self.assertNotRegex(flags, "O_WRONLY|O_RDWR|O_CREAT")
 
     def test_it_draws_on_a_terminal_and_ends_with_q(self):
-        program = self.program(self.file(512 * MB), "stream", 0.001)
+        program = self.program(self.file(512 * MB), "stream", 0.015)
         screen = Screen("attach", "--dry-run", str(program.pid))
         self.addCleanup(screen.close)
         screen.wait_for(r"watched for")
         screen.wait_for(r"q\)uit")
-        self.go(program)
+        self.go(program, screen.program)
         screen.wait_for("stream: ")
         screen.type("\f")
         screen.wait_for("█")
