@@ -33,6 +33,16 @@ static json_t *attach_json_picture(const struct picture *picture)
 	return rows;
 }
 
+static json_t *attach_json_sampled(const struct picture *picture)
+{
+	json_t *rows = json_array();
+	unsigned int row;
+
+	for (row = 0; row < picture->rows; row++)
+		json_array_append_new(rows, json_boolean(picture->sampled[row]));
+	return rows;
+}
+
 static json_int_t attach_json_bytes(uint64_t count)
 {
 	return (json_int_t)(count * PAGE_BYTES);
@@ -40,9 +50,9 @@ static json_int_t attach_json_bytes(uint64_t count)
 
 static json_t *attach_json_map(const struct watched *map)
 {
-	uint64_t column[PICTURE_COLUMNS] = {};
+	uint64_t column[PICTURE_COLUMNS];
 
-	return json_pack("{s:o, s:I, s:I, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:o}",
+	return json_pack("{s:o, s:I, s:I, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:o, s:o}",
 			 "path", cli_json_text(map->area.path), "offset",
 			 (json_int_t)map->area.offset, "bytes", (json_int_t)watched_bytes(map),
 			 "writable", map->area.writable, "ended", map->ended, "pattern",
@@ -52,7 +62,8 @@ static json_t *attach_json_map(const struct watched *map)
 			 attach_json_bytes(watched_resident(map, column)), "huge_bytes",
 			 (json_int_t)map->huge, "ahead_bytes", (json_int_t)map->ahead_bytes,
 			 "row_seconds", map->picture.row_seconds, "touched_pages",
-			 attach_json_picture(&map->picture));
+			 attach_json_picture(&map->picture), "sampled",
+			 attach_json_sampled(&map->picture));
 }
 
 int attach_write_json(const struct attach *attach)
@@ -64,14 +75,16 @@ int attach_write_json(const struct attach *attach)
 
 	for (i = 0; i < attach->count; i++)
 		json_array_append_new(list, attach_json_map(attach->maps[i]));
-	root = json_pack("{s:i, s:o, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:o}", "pid",
+	root = json_pack("{s:i, s:o, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:o}", "pid",
 			 (int)attach->pid, "name", cli_json_text(attach->name), "seconds", now->at,
 			 "helped", attach->advising, "minor_faults",
 			 (json_int_t)(now->minor - begin->minor), "major_faults",
 			 (json_int_t)(now->major - begin->major), "read_bytes",
 			 (json_int_t)(now->read_bytes - begin->read_bytes), "touched_bytes",
 			 attach_json_bytes(now->touched), "watch_ns", (json_int_t)attach->watch_ns,
-			 "missed", (int)attach->missed, "mappings", list);
+			 "missed", (int)attach->missed, "waits",
+			 usage_waits(attach->first.at < 0 ? begin : &attach->first, now),
+			 "mappings", list);
 	err = cli_write_json(stdout, root);
 	json_decref(root);
 	return err;

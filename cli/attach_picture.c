@@ -17,13 +17,19 @@ void picture_begin(struct picture *picture, uint64_t pages)
 
 static void picture_halve(struct picture *picture)
 {
-	unsigned int row, column;
+	unsigned int row, column, sampled;
 
-	for (row = 0; row < PICTURE_ROWS / 2; row++)
+	for (row = 0; row < PICTURE_ROWS / 2; row++) {
 		for (column = 0; column < PICTURE_COLUMNS; column++)
 			picture->touched[row][column] = picture->touched[2 * row][column] +
 							picture->touched[2 * row + 1][column];
+		sampled = 2 * row + picture->sampled[2 * row + 1];
+		memcpy(picture->mapped[row], picture->mapped[sampled],
+		       sizeof(picture->mapped[row]));
+		picture->sampled[row] = picture->sampled[sampled];
+	}
 	memset(picture->touched + PICTURE_ROWS / 2, 0, sizeof(picture->touched) / 2);
+	memset(picture->sampled + PICTURE_ROWS / 2, 0, sizeof(picture->sampled) / 2);
 	picture->row_seconds *= 2;
 }
 
@@ -34,8 +40,15 @@ void picture_advance(struct picture *picture, double seconds)
 	picture->rows = (unsigned int)(seconds / picture->row_seconds) + 1;
 }
 
-/* The first page of a column. */
-static uint64_t picture_first_page(uint64_t pages, unsigned int column)
+void picture_sample(struct picture *picture, const uint64_t mapped[PICTURE_COLUMNS])
+{
+	unsigned int row = picture->rows - 1;
+
+	picture->sampled[row] = true;
+	memcpy(picture->mapped[row], mapped, sizeof(picture->mapped[row]));
+}
+
+uint64_t picture_first_page(uint64_t pages, unsigned int column)
 {
 	return (pages * column + PICTURE_COLUMNS - 1) / PICTURE_COLUMNS;
 }
@@ -62,30 +75,62 @@ static unsigned int picture_level(uint64_t count, uint64_t pages)
 	return 1 + (count * 100 >= pages) + (count * 10 >= pages) + (count * 2 >= pages);
 }
 
-void picture_strip(const uint64_t count[PICTURE_COLUMNS], uint64_t pages, bool unicode,
-		   char text[PICTURE_TEXT])
+static const char *picture_shade(unsigned int level, bool unicode)
 {
 	static const char *const blocks[] = { " ", "░", "▒", "▓", "█" };
 	static const char *const ascii[] = { " ", ".", ":", "+", "#" };
+
+	return unicode ? blocks[level] : ascii[level];
+}
+
+static uint64_t picture_cell_pages(uint64_t pages, unsigned int column)
+{
+	return picture_first_page(pages, column + 1) - picture_first_page(pages, column);
+}
+
+void picture_strip(const uint64_t count[PICTURE_COLUMNS], uint64_t pages, bool unicode,
+		   char text[PICTURE_TEXT])
+{
 	unsigned int column;
 
 	for (column = 0; column < PICTURE_COLUMNS; column++) {
-		uint64_t cell =
-			picture_first_page(pages, column + 1) - picture_first_page(pages, column);
-		unsigned int at = picture_level(count[column], cell ? cell : 1);
+		uint64_t cell = picture_cell_pages(pages, column);
 
-		text = stpcpy(text, unicode ? blocks[at] : ascii[at]);
+		text = stpcpy(text, picture_shade(picture_level(count[column], cell ? cell : 1),
+						  unicode));
 	}
+}
+
+/* The sign of a cell in which no page was newly mapped. */
+static const char *picture_reason(const struct picture *picture, unsigned int row,
+				  unsigned int column)
+{
+	uint64_t mapped = picture->mapped[row][column];
+
+	if (!picture->sampled[row])
+		return "?";
+	return mapped && 2 * mapped >= picture_cell_pages(picture->pages, column) ? "-" : " ";
 }
 
 void picture_row(const struct picture *picture, unsigned int row, bool unicode,
 		 char text[PICTURE_TEXT])
 {
-	picture_strip(picture->touched[row], picture->pages, unicode, text);
+	unsigned int column;
+
+	for (column = 0; column < PICTURE_COLUMNS; column++) {
+		uint64_t cell = picture_cell_pages(picture->pages, column);
+		unsigned int level = picture_level(picture->touched[row][column], cell ? cell : 1);
+
+		text = stpcpy(text, level ? picture_shade(level, unicode) :
+					    picture_reason(picture, row, column));
+	}
 }
 
-const char *picture_legend(bool unicode)
+const char *picture_legend(bool unicode, unsigned int line)
 {
+	if (line)
+		return "blank: no access, - in memory already, where accesses are not visible, "
+		       "? not sampled";
 	return unicode ? "░ a page or more, ▒ 1 %, ▓ 10 %, █ half of it or more" :
 			 ". a page or more, : 1 %, + 10 %, # half of it or more";
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "attach_state.h"
 
+/* A process with fewer faults that wait, in all and a second, hardly waits for a device. */
+#define USAGE_WAITS 100u
+#define USAGE_WAITS_PER_S 10.0
+
 const char *watched_pattern_name(enum hm_pattern pattern)
 {
 	static const char *const names[] = {
@@ -23,20 +27,43 @@ enum hm_pattern watched_pattern(const struct watched *map)
 	return most;
 }
 
-uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS])
+/* The number of bits from bit @from on, below bit @to. */
+static uint64_t watched_count(const unsigned long *bits, uint64_t from, uint64_t to)
 {
-	uint64_t pages = map->picture.pages, n = 0, page, word;
+	uint64_t n = 0, word, end;
 
-	for (word = 0; map->seen && word <= map->advisor.end / 64; word++) {
-		unsigned long bits = map->seen[word];
-
-		while (bits) {
-			page = word * 64 + (uint64_t)__builtin_ctzl(bits) - map->advisor.first;
-			if (page < pages)
-				column[page * PICTURE_COLUMNS / pages]++;
-			bits &= bits - 1;
-			n++;
-		}
+	for (; from < to; from = end) {
+		end = (from / 64 + 1) * 64 < to ? (from / 64 + 1) * 64 : to;
+		word = bits[from / 64] >> from % 64;
+		if (end - from < 64)
+			word &= (1ull << (end - from)) - 1;
+		n += (uint64_t)__builtin_popcountl(word);
 	}
 	return n;
+}
+
+uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS])
+{
+	uint64_t pages = map->picture.pages, first = map->advisor.first, n = 0;
+	unsigned int i;
+
+	for (i = 0; i < PICTURE_COLUMNS; i++) {
+		column[i] = map->seen ?
+				    watched_count(map->seen, first + picture_first_page(pages, i),
+						  first + picture_first_page(pages, i + 1)) :
+				    0;
+		n += column[i];
+	}
+	return n;
+}
+
+bool usage_waits(const struct usage *from, const struct usage *to)
+{
+	uint64_t major = to->major - from->major;
+	uint64_t touched = (to->touched - from->touched) * PAGE_BYTES;
+
+	if (major >= USAGE_WAITS || (double)major >= USAGE_WAITS_PER_S * (to->at - from->at))
+		return true;
+	/* Read-ahead: the process has the reads, but few of its faults count as waiting. */
+	return touched && to->read_bytes - from->read_bytes >= touched / 4;
 }

@@ -29,6 +29,7 @@
  * @ahead_bytes: bytes of these calls
  * @read_ahead_kb: the setting of the device below its file system; 0 = unknown
  * @full_at: time of the next scan of the whole mapping
+ * @full_faults: page faults of the process before the last scan of the whole mapping
  * @full_ns: CPU time of the last scan of the whole mapping
  * @picture: see struct picture
  */
@@ -43,7 +44,7 @@ struct watched {
 	uint64_t scans[HM_PATTERN_RANDOM + 1];
 	uint64_t ahead_calls, ahead_bytes;
 	unsigned long long read_ahead_kb;
-	uint64_t full_at, full_ns;
+	uint64_t full_at, full_ns, full_faults;
 	struct picture picture;
 };
 
@@ -115,7 +116,14 @@ static inline uint64_t watched_bytes(const struct watched *map)
 /* The pattern of most scans. */
 enum hm_pattern watched_pattern(const struct watched *map);
 const char *watched_pattern_name(enum hm_pattern pattern);
-/* Number of pages that are mapped; the number of each column is added to @column. */
+/* Number of pages that are mapped; @column: the number of each column. */
 uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS]);
+
+/*
+ * Did the process wait for a device from @from to @to? If it hardly did, the pages that became
+ * mapped were in the page cache. Then Linux maps up to 16 of them at a fault, so that the pattern
+ * of single pages is not visible either.
+ */
+bool usage_waits(const struct usage *from, const struct usage *to);
 
 #endif /* CLI_ATTACH_STATE_H */

@@ -99,7 +99,9 @@ static void text_add_picture(struct report *report, const struct watched *map,
 	}
 	lines_add(report->lines, LINE_NOTE, "  left to right: the file, %s a cell; downward: time",
 		  cli_bytes(text[0], (double)watched_bytes(map) / PICTURE_COLUMNS));
-	lines_add(report->lines, LINE_NOTE, "  %s", picture_legend(unicode));
+	lines_add(report->lines, LINE_NOTE, "  %s", picture_legend(unicode, 0));
+	if (map->touched)
+		lines_add(report->lines, LINE_NOTE, "  %s", picture_legend(unicode, 1));
 }
 
 /* The current pattern; in the summary, the pattern of most scans. */
@@ -110,12 +112,38 @@ static enum hm_pattern text_pattern(const struct report *report, const struct wa
 	return report->settings->final ? watched_pattern(map) : map->advisor.pattern;
 }
 
+static const struct usage *text_since(const struct report *report)
+{
+	const struct attach *attach = report->attach;
+
+	if (!report->settings->final)
+		return &attach->recent;
+	return attach->first.at < 0 ? &attach->begin : &attach->first;
+}
+
+/*
+ * Was the data in the page cache, so that no advice could save a wait? If this command has read
+ * ahead, the waits that it saved are not known.
+ */
+static bool text_is_cached(const struct report *report, const struct watched *map)
+{
+	return map->touched && !map->ahead_calls &&
+	       !usage_waits(text_since(report), &report->attach->now);
+}
+
 static void text_add_pattern(struct report *report, const struct watched *map)
 {
 	struct hm_advisor used = { .pattern = text_pattern(report, map) };
 	char text[CLI_TEXT];
 
-	if (map->touched)
+	if (text_is_cached(report, map) &&
+	    (used.pattern == HM_PATTERN_CHUNKS || used.pattern == HM_PATTERN_RANDOM))
+		text_add_sentences(
+			report,
+			"cached: its data was in memory, and Linux maps up to 16 of its pages at a "
+			"fault, so the pattern is not visible; %s came to be mapped.",
+			cli_bytes(text, (double)map->touched * PAGE_BYTES));
+	else if (map->touched)
 		text_add_sentences(report, "%s: %s; %s came to be mapped.",
 				   watched_pattern_name(used.pattern), hm_advisor_why(&used),
 				   cli_bytes(text, (double)map->touched * PAGE_BYTES));
@@ -130,9 +158,16 @@ static void text_add_pattern(struct report *report, const struct watched *map)
 /* Which advice helps, and which command can give it. */
 static void text_add_help(struct report *report, const struct watched *map)
 {
+	const struct usage *from = text_since(report), *now = &report->attach->now;
 	bool advise = report->attach->settings.advise;
 	const char *done = advise ? "done here" : "`hugemap attach`";
 
+	if (text_is_cached(report, map)) {
+		text_add_sentences(
+			report, "Nothing to gain: only %.1f faults a second waited for a device.",
+			text_rate(now->major, from->major, now->at - from->at));
+		return;
+	}
 	switch (text_pattern(report, map)) {
 	case HM_PATTERN_STREAM:
 	case HM_PATTERN_STREAMS:
@@ -184,7 +219,7 @@ static void text_add_done(struct report *report, const struct watched *map)
 
 static void text_add_map(struct report *report, const struct watched *map, bool picture)
 {
-	uint64_t column[PICTURE_COLUMNS] = {}, pages = watched_resident(map, column);
+	uint64_t column[PICTURE_COLUMNS], pages = watched_resident(map, column);
 	char text[3][CLI_TEXT], hints[64], from[48] = "";
 
 	lines_add(report->lines, LINE_USER, "%s", "");

@@ -207,6 +207,7 @@ static void watch_begin_map(struct attach *attach, struct area *area)
 	map->read_ahead_kb = device_read_ahead_kb(map->area.dev);
 	watch_begin_policy(attach, map);
 	picture_begin(&map->picture, map->advisor.end - map->advisor.first);
+	map->full_faults = attach->now.minor + attach->now.major;
 	watch_first_scan(attach, map);
 	attach->maps[attach->count++] = map;
 }
@@ -345,6 +346,18 @@ static void watch_restart(struct attach *attach)
 
 /* --- one scan --- */
 
+/* The current row of the picture shows all pages that became mapped up to now. */
+static void watch_sample(struct attach *attach, struct watched *map)
+{
+	uint64_t column[PICTURE_COLUMNS];
+
+	picture_advance(&map->picture, watch_seconds(attach));
+	if (map->picture.sampled[map->picture.rows - 1])
+		return;
+	watched_resident(map, column);
+	picture_sample(&map->picture, column);
+}
+
 static void watch_new_pages(struct attach *attach, struct watched *map, uint32_t n)
 {
 	struct attach_private *p = attach->private;
@@ -400,6 +413,8 @@ static void watch_scan_map(struct attach *attach, struct watched *map)
 	} while (at && at < map->area.end);
 	p->lost |= !at;
 	map->huge = huge;
+	map->full_faults = p->faults;
+	watch_sample(attach, map);
 	map->full_ns = watch_cpu_ns() - p->act_ns - begin;
 }
 
@@ -436,6 +451,15 @@ static void watch_begin_advice(struct attach *attach)
 			watch_begin_policy(attach, attach->maps[i]);
 }
 
+/* Without a page fault since its last scan, nothing became mapped: the row is complete. */
+static void watch_draw(struct attach *attach, struct watched *map)
+{
+	if (map->full_faults == attach->now.minor + attach->now.major)
+		watch_sample(attach, map);
+	else
+		picture_advance(&map->picture, watch_seconds(attach));
+}
+
 static void watch_periodic_work(struct attach *attach, uint64_t now)
 {
 	struct attach_private *p = attach->private;
@@ -455,7 +479,7 @@ static void watch_periodic_work(struct attach *attach, uint64_t now)
 		watch_read_usage(attach);
 		for (i = 0; i < attach->count; i++)
 			if (!attach->maps[i]->ended)
-				picture_advance(&attach->maps[i]->picture, watch_seconds(attach));
+				watch_draw(attach, attach->maps[i]);
 		p->usage_at = now + USAGE_NS;
 	}
 	if (attach->settings.advise && !attach->advising &&
@@ -501,7 +525,12 @@ uint64_t attach_step(struct attach *attach)
 
 void attach_finish(struct attach *attach)
 {
+	size_t i;
+
 	attach->private->last = now_ns();
+	/* The last row of each picture is sampled, even if the scan is not paid for. */
+	for (i = 0; i < attach->count; i++)
+		attach->maps[i]->full_at = 0;
 	if (watch_read_faults(attach))
 		watch_scan_if_faults(attach, attach->private->last);
 	watch_read_usage(attach);
