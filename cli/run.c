@@ -25,11 +25,11 @@
 #define NOT_FOUND 127
 
 static const struct cli_option options[] = {
-	{ "verbose", NULL, 'v', "say what is advised where, and why" },
-	{ "summary", NULL, 's', "say at the end what was done, and what it gained" },
+	{ "verbose", NULL, 'v', "print each decision with its reason" },
+	{ "summary", NULL, 's', "print faults, bytes read and advice at the end" },
 	{ "include", "GLOB", 'i', "only files whose name matches; may be given again" },
 	{ "exclude", "GLOB", 'x', "not these; may be given again" },
-	{ "min-size", "SIZE", 'm', "leave smaller mappings alone (16M)" },
+	{ "min-size", "SIZE", 'm', "leave smaller mappings alone (default: 16M)" },
 	{},
 };
 
@@ -44,7 +44,7 @@ const struct cli_command run_command = {
 		"Each option is also a line in /etc/hugemap/run.conf and\n"
 		"~/.config/hugemap/run.conf (min-size = 64M) and a variable (HUGEMAP_RUN_MIN_SIZE).\n\n"
 		"Exit status: that of PROGRAM; 1 if the library to be loaded is missing, 2 if the\n"
-		"command line makes no sense, 126 or 127 if PROGRAM cannot be started or found.\n",
+		"command line is wrong, 126 or 127 if PROGRAM cannot be started or found.\n",
 	.letters = "v",
 	.in_order = true,
 	.run = run_main,
@@ -262,16 +262,6 @@ static int run_preload(void)
 
 /* --- programs that do not load the library --- */
 
-/* Completes "PROGRAM ...". */
-static const char *const run_reasons[] = {
-	[TARGET_STATIC] = "is linked statically",
-	[TARGET_MACHINE] = "is for another machine, or for 32 bits",
-	[TARGET_LIBC] = "uses another C library than glibc",
-	[TARGET_SANITIZER] = "has a sanitizer, whose library must be the first",
-	[TARGET_SECURE] = "runs with the rights of another user",
-	[TARGET_UNREADABLE] = "cannot be read",
-};
-
 static enum target run_check(const char *path)
 {
 	enum target target = path ? target_check(AT_FDCWD, path) : TARGET_LOADS;
@@ -302,9 +292,10 @@ static void run_help_outside(char **argv, enum target target)
 	if (run_is_set(getenv("HUGEMAP_RUN_OFF")))
 		return;
 	helped = run_outside(&outside, argv, why);
-	if (run_is_set(run_setting_by_key('v')->value))
-		fprintf(stderr, "hugemap run: %s %s, so it runs without the library; %s%s\n",
-			argv[0], run_reasons[target],
+	if (run_is_set(run_setting_by_key('v')->value) ||
+	    run_is_set(run_setting_by_key('s')->value))
+		fprintf(stderr, "hugemap run: %d: %s %s from within; %s%s\n", getpid(), argv[0],
+			target_reason(target),
 			helped ? "it is helped from outside" : "it is not helped from outside: ",
 			helped ? "" : why);
 }
@@ -329,7 +320,7 @@ static int run_main(int argc, char **argv)
 		given[setting - settings] = true;
 	}
 	if (optind == argc)
-		cli_usage(&run_command, "say which program to run");
+		cli_usage(&run_command, "the program is missing");
 	argv += optind;
 	target = run_check(target_find(argv[0], getenv("PATH"), path));
 	err = target == TARGET_LOADS ? run_preload() : CLI_OK;

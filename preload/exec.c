@@ -17,12 +17,17 @@
 #include "environment.h"
 #include "exec.h"
 #include "next.h"
+#include "notice.h"
 #include "target.h"
 
 static bool exec_filtered;
 
 void exec_begin_filter(void)
 {
+	if (!exec_filtered)
+		notice(NULL,
+		       "limits its system calls: it is not steered any more, and neither are the "
+		       "programs that it starts");
 	exec_filtered = true;
 }
 
@@ -43,13 +48,23 @@ void exec_check_root(void)
 		environment_cut(environ);
 }
 
+/* Returns whether a program cannot load the library, and reports that if the user wants it. */
+static bool exec_cannot_load(int dir, const char *path)
+{
+	enum target target = target_check(dir, path);
+	const char *why = target_reason(target);
+
+	if (why)
+		notice(path, why);
+	return target != TARGET_LOADS;
+}
+
 /* Returns whether a program is started without the library. @path may be NULL. */
 static bool exec_drops(int dir, const char *path, char *const *environment)
 {
 	/* A filter may end the process for the system calls of target_check(). */
 	return environment_loads(environment) &&
-	       (exec_filtered || !path || target_check(dir, path) != TARGET_LOADS ||
-		!exec_library_opens());
+	       (exec_filtered || !path || exec_cannot_load(dir, path) || !exec_library_opens());
 }
 
 static bool exec_drops_named(const char *name, char *const *environment)

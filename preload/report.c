@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "environment.h"
 #include "steer.h"
 #include "tell.h"
 
@@ -17,6 +18,7 @@
  */
 static int report_fd = -1;
 static struct stat report_file;
+static char report_rank[12]; /* of the process in an MPI program; "" = none */
 
 static bool report_stat(int fd, struct stat *st)
 {
@@ -31,8 +33,23 @@ static bool report_is_error(int fd)
 	       st.st_ino == report_file.st_ino;
 }
 
-void report_open(void)
+/* MPI starts many equal processes. The variable that an implementation sets tells them apart. */
+static void report_find_rank(char *const *environment)
 {
+	static const char variables[][24] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+					      "SLURM_PROCID" };
+	const char *rank = NULL;
+	size_t i;
+
+	for (i = 0; !rank && i < sizeof(variables) / sizeof(variables[0]); i++)
+		rank = environment_get(environment, variables[i]);
+	if (rank && strlen(rank) < sizeof(report_rank))
+		memcpy(report_rank, rank, strlen(rank));
+}
+
+void report_open(char *const *environment)
+{
+	report_find_rank(environment);
 	if (report_stat(STDERR_FILENO, &report_file))
 		report_fd = (int)call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, 100, 0, 0, 0);
 }
@@ -52,7 +69,8 @@ __attribute__((destructor)) static void report_summary(void)
 
 	if (!page || page->pid != (uint32_t)pid || !report_is_error(report_fd))
 		return;
-	snprintf(line, sizeof(line), "hugemap run: %ld: %s", pid, program_invocation_short_name);
+	snprintf(line, sizeof(line), "hugemap run: %ld: %s%s%s", pid, program_invocation_short_name,
+		 *report_rank ? ", rank " : "", report_rank);
 	report_line(line, NULL);
 	tell_page(page, true, report_line, NULL);
 }

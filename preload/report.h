@@ -4,6 +4,6 @@
 #define PRELOAD_REPORT_H
 
 /* Without this call, there is no summary. */
-void report_open(void);
+void report_open(char *const *environment);
 
 #endif /* PRELOAD_REPORT_H */

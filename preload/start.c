@@ -37,5 +37,5 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 	steer.verbose = settings.verbose;
 	steer_configure(&steer);
 	if (settings.summary)
-		report_open();
+		report_open(environment);
 }

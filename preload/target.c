@@ -238,3 +238,19 @@ const char *target_find(const char *name, const char *search, char path[PATH_MAX
 			return NULL;
 	}
 }
+
+const char *target_reason(enum target target)
+{
+	static const char reasons[][64] = {
+		[TARGET_STATIC] = "is linked statically: it is not steered",
+		[TARGET_MACHINE] = "is for another machine, or for 32 bits: it is not steered",
+		[TARGET_LIBC] = "uses another C library than glibc: it is not steered",
+		[TARGET_SANITIZER] = "has a sanitizer's library first: it is not steered",
+		[TARGET_SECURE] = "runs with another user's rights: it is not steered",
+		[TARGET_UNREADABLE] = "cannot be read: it is not steered",
+	};
+
+	if ((size_t)target >= sizeof(reasons) / sizeof(reasons[0]) || !reasons[target][0])
+		return NULL;
+	return reasons[target];
+}

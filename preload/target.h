@@ -21,6 +21,9 @@ enum target {
 	TARGET_UNREADABLE,
 };
 
+/* Complete "PROGRAM ...": why it does not load the library. NULL: it loads the library. */
+const char *target_reason(enum target target);
+
 /* Checks the program at @path. A relative path begins at the directory @dir, as for openat(2). */
 enum target target_check(int dir, const char *path);
 

@@ -324,7 +324,7 @@ class Outside(Case):
                 continue
             status, out, err = self.end_of(HUGEMAP, "run", "-v", built[name], "text")
             self.assertEqual((status, out), (3, "text, LD_PRELOAD=-, library 0\n"))
-            self.assertRegex(err, rf"^hugemap run: {built[name]} [^\n]*{word}[^\n]*"
+            self.assertRegex(err, rf"^hugemap run: \d+: {built[name]} [^\n]*{word}[^\n]*"
                                   r"it is (not )?helped from outside[^\n]*\n$")
         self.assertEqual(self.end_of(HUGEMAP, "run", "-v", built["plain"], "text")[2], "")
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "notice.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "say.h"
+#include "settings.h"
+
+void notice(const char *name, const char *why)
+{
+	struct say say;
+	char line[400];
+
+	if (!settings.verbose && !settings.summary)
+		return;
+	say_into(&say, line, sizeof(line) - 1);
+	say_text(&say, "hugemap run: ");
+	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	say_text(&say, ": ");
+	say_text(&say, name ? name : program_invocation_short_name);
+	say_text(&say, " ");
+	say_text(&say, why);
+	line[say.length++] = '\n';
+	call(SYS_write, STDERR_FILENO, (long)line, (long)say.length, 0, 0, 0);
+}

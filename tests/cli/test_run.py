@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+"""hugemap run: the lines about programs that are not steered, and their prefix."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from common import hugemap
+
+PROGRAM = "int main(void) { return 0; }"
+# No other limit of system calls than "no new rights".
+LIMIT = "import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)"
+MAP = """
+import glob, mmap, sys, time
+with open(sys.argv[1], "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+def is_steered():
+    return any(open(path).read() == "hugemap\\n" for path in glob.glob("/proc/self/task/*/comm"))
+while not is_steered():
+    time.sleep(0.01)
+"""
+
+
+# Reads single pages until they were advised.
+RANDOM = """
+import random
+def is_advised():
+    with open("/proc/self/smaps") as file:
+        return any(line.startswith("VmFlags:") and " rr " in line for line in file)
+while not is_advised():
+    for _ in range(16):
+        mapped[random.randrange(len(mapped) // 4096) * 4096]
+"""
+
+
+def lines(*args, **kwargs):
+    result = hugemap("run", *args, **kwargs)
+    assert result.returncode == 0, result.stderr
+    return result.stderr.splitlines()
+
+
+class Notices(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory(dir="/var/tmp")
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.static = f"{cls.directory.name}/static"
+        subprocess.run(["cc", "-static", "-xc", "-", "-o", cls.static], input=PROGRAM, text=True,
+                       check=True)
+
+    def test_a_program_that_does_not_load_the_library(self):
+        for option in ("-v", "--summary"):
+            with self.subTest(option):
+                line, = lines(option, self.static)
+                self.assertRegex(line, rf"^hugemap run: \d+: {self.static} is linked statically")
+        self.assertEqual(lines(self.static), [])
+
+    def test_a_program_that_another_one_starts(self):
+        """Each way to start it: exec*() in a child of fork(), vfork() and posix_spawn()."""
+        ways = {"sh": ["sh", "-c", f"{self.static}; {self.static}; true"],
+                "spawn": [sys.executable, "-c", "import os, sys; os.waitpid(os.posix_spawn("
+                          "sys.argv[1], sys.argv[1:], os.environ), 0)", self.static],
+                "subprocess": [sys.executable, "-c", "import subprocess, sys; "
+                               "subprocess.run(sys.argv[1:])", self.static]}
+        for name, words in ways.items():
+            with self.subTest(name):
+                found = [line for line in lines("--summary", *words)
+                         if f"{self.static} is linked statically: it is not steered" in line]
+                self.assertEqual(len(found), 2 if name == "sh" else 1)
+                for line in found:
+                    self.assertRegex(line, r"^hugemap run: \d+: ")
+        self.assertEqual(lines(*ways["sh"]), [])
+
+    def test_a_set_id_program(self):
+        if not shutil.which("su") or os.getuid():
+            self.skipTest("takes root and su")
+        copy = f"{self.directory.name}/set-id"
+        shutil.copy(shutil.which("true"), copy)
+        os.chown(copy, 65534, -1)
+        os.chmod(copy, 0o4755)
+        line, = lines("-v", "sh", "-c", f"{copy}; true")
+        self.assertRegex(line, rf"^hugemap run: \d+: {copy} runs with another user's rights")
+
+    def test_a_program_that_limits_its_system_calls(self):
+        line, = lines("-v", sys.executable, "-c", LIMIT + "\n" + LIMIT)
+        self.assertRegex(line, r"^hugemap run: \d+: python\S* limits its system calls")
+
+    def test_decisions_have_the_same_prefix(self):
+        path = f"{self.directory.name}/data"
+        with open(path, "wb") as file:
+            file.truncate(8 << 30)
+        found = lines("-v", sys.executable, "-c", MAP + RANDOM, path)
+        self.assertTrue(found)
+        for line in found:
+            self.assertRegex(line, rf"^hugemap run: \d+: {re.escape(path)}: ")
+
+    def test_ranks_of_mpi_are_named(self):
+        path = f"{self.directory.name}/data"
+        with open(path, "wb") as file:
+            file.truncate(64 << 20)
+        for variable in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"):
+            with self.subTest(variable):
+                found = lines("--summary", sys.executable, "-c", MAP, path,
+                              env={**os.environ, variable: "17"})
+                self.assertRegex(found[0], r"^hugemap run: \d+: python\S*, rank 17$")
+        found = lines("--summary", sys.executable, "-c", MAP, path)
+        self.assertRegex(found[0], r"^hugemap run: \d+: python[^ ,]*$")
+
+
+if __name__ == "__main__":
+    unittest.main()
