@@ -100,7 +100,9 @@ void record_why(struct steer_map *told, const char *what, const char *why)
 	if (!record_verbose)
 		return;
 	say_into(&say, line, sizeof(line));
-	say_text(&say, "hugemap: ");
+	say_text(&say, "hugemap run: ");
+	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	say_text(&say, ": ");
 	say_text(&say, told->path[0] ? told->path : "a mapping");
 	say_text(&say, ": ");
 	say_text(&say, told->why);
