@@ -66,7 +66,7 @@ def definitions(code):
 
 
 def node(directory, name):
-    """What stands for a C file or a header in the graph."""
+    """The node of a C file or a header in the graph."""
     return name if name in CONTRACTS.get(directory, ()) else name[:-2]
 
 
