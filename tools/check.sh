@@ -69,6 +69,19 @@ failed() {
 
 code=$(list "$@" | grep '\.[ch]$')
 
+# The module is built beside the other checks.
+module=
+if [ "${area%%:*}" = kernel ]; then
+	kdir=/lib/modules/$(uname -r)/build
+	[ -d "$kdir" ] || kdir=$(ls -d /lib/modules/*/build 2>/dev/null | tail -n 1)
+	if [ -n "$kdir" ]; then
+		tools/build-module.sh "$kdir" "$build/module" >"$work/module" 2>&1 &
+		module=$!
+	else
+		echo "check: the module: skipped: no kernel headers are installed"
+	fi
+fi
+
 # shellcheck disable=SC2086 # lists of words, here and below
 [ -z "$code" ] || clang-format-19 --dry-run -Werror $code 2>"$work/format" || {
 	grep 'error:' "$work/format" | cut -d: -f1 | sort | uniq -c
@@ -145,16 +158,6 @@ tests_of_area() {
 	done | sort -u
 }
 
-if [ "${area%%:*}" = kernel ]; then
-	kdir=/lib/modules/$(uname -r)/build
-	[ -d "$kdir" ] || kdir=$(ls -d /lib/modules/*/build 2>/dev/null | tail -n 1)
-	if [ -n "$kdir" ]; then
-		tools/build-module.sh "$kdir" "$build/module" || failed "the module for $kdir"
-	else
-		echo "check: the module: skipped: no kernel headers are installed"
-	fi
-fi
-
 if [ -z "$lint" ]; then
 	if ! { [ -f "$build/build.ninja" ] || meson setup "$build"; } >"$work/build" 2>&1 ||
 		! meson configure "$build" -Dtests=enabled >>"$work/build" 2>&1; then
@@ -174,6 +177,11 @@ if [ -z "$lint" ]; then
 		tail -n 40 "$work/build"
 		failed build
 	fi
+fi
+
+if [ -n "$module" ] && ! wait "$module"; then
+	cat "$work/module"
+	failed "the module for $kdir"
 fi
 
 [ $status -eq 0 ] && echo "check: all is well"
