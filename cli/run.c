@@ -266,6 +266,8 @@ static enum target run_check(const char *path)
 {
 	enum target target = path ? target_check(AT_FDCWD, path) : TARGET_LOADS;
 
+	if (target == TARGET_UNAFFECTED)
+		target = TARGET_LOADS;
 	if (target == TARGET_LOADS && path && getuid() &&
 	    getxattr(path, "security.capability", NULL, 0) > 0)
 		return TARGET_SECURE;

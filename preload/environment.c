@@ -50,6 +50,18 @@ bool environment_loads(char *const *environment)
 	return false;
 }
 
+bool environment_loads_others(char *const *environment)
+{
+	const char *value = environment_get(environment, VARIABLE), *end;
+
+	for (; *value; value = end) {
+		end = environment_end(value);
+		if (!environment_separates(*value) && !environment_is_own(value, end))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Copies all entries of @value except this library's. @to may be @value. Returns whether
  * entries are left.

@@ -10,6 +10,8 @@
 const char *environment_get(char *const *environment, const char *name);
 /* Returns whether LD_PRELOAD names this library. The functions below require that. */
 bool environment_loads(char *const *environment);
+/* Returns whether LD_PRELOAD names other libraries, too. */
+bool environment_loads_others(char *const *environment);
 /* The number of bytes that environment_without() needs. */
 size_t environment_room(char *const *environment);
 /* A copy of @environment in @room, in which LD_PRELOAD does not name this library. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The functions that start programs. A program that cannot load this library, or that starts
- * differently with it, is started with an LD_PRELOAD that does not name it.
+ * The functions that start programs. A program that cannot load this library, that starts
+ * differently with it, or that has no use for it, is started with an LD_PRELOAD that does not
+ * name it.
  *
  * system(3) and popen(3) are not replaced. They start /bin/sh, which loads the library as this
  * program did, and the shell starts its commands by the functions here.
@@ -48,23 +49,25 @@ void exec_check_root(void)
 		environment_cut(environ);
 }
 
-/* Returns whether a program cannot load the library, and reports that if the user wants it. */
-static bool exec_cannot_load(int dir, const char *path)
-{
-	enum target target = target_check(dir, path);
-	const char *why = target_reason(target);
-
-	if (why)
-		notice(path, why);
-	return target != TARGET_LOADS;
-}
-
 /* Returns whether a program is started without the library. @path may be NULL. */
 static bool exec_drops(int dir, const char *path, char *const *environment)
 {
+	enum target target;
+	const char *why;
+
+	if (!environment_loads(environment))
+		return false;
 	/* A filter may end the process for the system calls of target_check(). */
-	return environment_loads(environment) &&
-	       (exec_filtered || !path || exec_cannot_load(dir, path) || !exec_library_opens());
+	if (exec_filtered || !path)
+		return true;
+	target = target_check(dir, path);
+	why = target_reason(target);
+	if (why)
+		notice(path, why);
+	/* Another library may call the functions that this one replaces. */
+	if (target == TARGET_UNAFFECTED && environment_loads_others(environment))
+		target = TARGET_LOADS;
+	return target != TARGET_LOADS || !exec_library_opens();
 }
 
 static bool exec_drops_named(const char *name, char *const *environment)

@@ -2,6 +2,7 @@
 #include "target.h"
 
 #include <elf.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -20,133 +21,233 @@
 #define SEGMENTS_MAX 128u
 #define ENTRIES_MAX 1024u /* of the dynamic section */
 #define NEEDED_MAX 64u
+#define SYMBOLS_MAX 1024u
+#define NAME 15 /* so many bytes of a name are compared */
+
+/* In each list an empty text follows the last one. */
 
 /* Their libraries, or those of their interceptors, must come before all others. */
-static const char *const target_sanitizers[] = {
-	"libasan.so", "libhwasan.so", "libtsan.so", "liblsan.so", "libclang_rt.",
+static const char target_sanitizers[][NAME] = {
+	"libasan.so", "libhwasan.so", "libtsan.so", "liblsan.so", "libclang_rt.", "",
 };
 
-/* A file, and the bytes that were read last. Callers may have small stacks. */
-struct target_file {
-	long fd;
+/* These libraries start no program, and do not map files for a program. */
+static const char target_plain_libraries[][NAME] = {
+	"libc.so.6",	"libm.so.6",	"ld-linux-",	 "libacl.so.1",
+	"libattr.so.1", "libgmp.so.10", "libselinux.so", "",
+};
+
+/*
+ * The beginnings of the functions that map a file or start a program, and of those that give a
+ * program the address of a function or make any system call.
+ */
+static const char target_functions[][NAME] = {
+	"mmap",	  "mremap", "__mmap",  "exec", "fexec",	    "posix_spawn", "pidfd_spawn",
+	"system", "popen",  "wordexp", "dl",   "__libc_dl", "syscall",	   "",
+};
+
+#define WINDOW 1024u
+#define WINDOWS 4u
+
+/* A part of a file, from a multiple of its size on. */
+struct target_window {
 	uint64_t at;
 	size_t count;
-	char bytes[1024];
-	Elf64_Ehdr header;
+	char bytes[WINDOW];
 };
 
-static bool target_get(struct target_file *file, uint64_t offset, void *to, size_t size)
-{
-	long count;
+/*
+ * A program: its header, its dynamic section, and the windows that were read last. Callers may
+ * have small stacks. @strings and @symbols are places in the file.
+ */
+struct target_program {
+	long fd;
+	struct target_window window[WINDOWS];
+	unsigned int filled; /* number of windows that were filled; each replaces the oldest */
+	Elf64_Ehdr header;
+	uint64_t strings;
+	uint64_t symbols;
+	uint64_t needed[NEEDED_MAX];
+	unsigned int needed_count;
+};
 
-	if (offset < file->at || offset - file->at > file->count ||
-	    file->count - (offset - file->at) < size) {
-		count = call(SYS_pread64, file->fd, (long)file->bytes, sizeof(file->bytes),
-			     (long)offset, 0, 0);
-		file->at = offset;
-		file->count = count < 0 ? 0 : (size_t)count;
-		if (file->count < size)
-			return false;
-	}
-	memcpy(to, file->bytes + (offset - file->at), size);
+static bool target_has(const struct target_window *window, uint64_t offset, size_t size)
+{
+	return offset >= window->at && offset - window->at <= window->count &&
+	       window->count - (offset - window->at) >= size;
+}
+
+static struct target_window *target_fill(struct target_program *program, uint64_t at)
+{
+	struct target_window *window = &program->window[program->filled++ % WINDOWS];
+	long count = call(SYS_pread64, program->fd, (long)window->bytes, WINDOW, (long)at, 0, 0);
+
+	window->at = at;
+	window->count = count < 0 ? 0 : (size_t)count;
+	return window;
+}
+
+/* The part may begin in one window and end in the next one. */
+static bool target_get(struct target_program *program, uint64_t offset, void *to, size_t size)
+{
+	struct target_window *window = NULL;
+	size_t head = WINDOW - offset % WINDOW;
+	unsigned int i;
+
+	if (size > head)
+		return target_get(program, offset, to, head) &&
+		       target_get(program, offset + head, (char *)to + head, size - head);
+	for (i = 0; i < WINDOWS && i < program->filled && !window; i++)
+		if (target_has(&program->window[i], offset, size))
+			window = &program->window[i];
+	if (!window)
+		window = target_fill(program, offset - offset % WINDOW);
+	if (!target_has(window, offset, size))
+		return false;
+	memcpy(to, window->bytes + (offset - window->at), size);
 	return true;
 }
 
-static bool target_segment(struct target_file *file, unsigned int i, Elf64_Phdr *segment)
+static bool target_segment(struct target_program *program, unsigned int i, Elf64_Phdr *segment)
 {
-	return i < file->header.e_phnum && i < SEGMENTS_MAX &&
-	       target_get(file, file->header.e_phoff + i * sizeof(*segment), segment,
+	return i < program->header.e_phnum && i < SEGMENTS_MAX &&
+	       target_get(program, program->header.e_phoff + i * sizeof(*segment), segment,
 			  sizeof(*segment));
 }
 
-static bool target_find_segment(struct target_file *file, uint32_t type, Elf64_Phdr *segment)
+static bool target_find_segment(struct target_program *program, uint32_t type, Elf64_Phdr *segment)
 {
 	unsigned int i;
 
-	for (i = 0; target_segment(file, i, segment); i++)
+	for (i = 0; target_segment(program, i, segment); i++)
 		if (segment->p_type == type)
 			return true;
 	return false;
 }
 
 /* Converts an address of the program to an offset in its file. */
-static uint64_t target_offset(struct target_file *file, uint64_t address)
+static uint64_t target_offset(struct target_program *program, uint64_t address)
 {
 	Elf64_Phdr segment;
 	unsigned int i;
 
-	for (i = 0; target_segment(file, i, &segment); i++)
+	for (i = 0; target_segment(program, i, &segment); i++)
 		if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
 		    address - segment.p_vaddr < segment.p_filesz)
 			return address - segment.p_vaddr + segment.p_offset;
 	return UINT64_MAX;
 }
 
-static bool target_is_sanitizer(struct target_file *file, uint64_t name)
+/* Returns whether a text of the list is the beginning of @text. */
+static bool target_begins(const char *text, const char (*list)[NAME])
 {
-	char text[13];
-	size_t i;
+	const char *at;
 
-	if (!target_get(file, name, text, sizeof(text)))
-		return false;
-	for (i = 0; i < sizeof(target_sanitizers) / sizeof(target_sanitizers[0]); i++)
-		if (!strncmp(text, target_sanitizers[i], strlen(target_sanitizers[i])))
+	for (; **list; list++) {
+		for (at = *list; *at && *at == text[at - *list]; at++)
+			;
+		if (!*at)
 			return true;
+	}
 	return false;
 }
 
-static bool target_has_sanitizer(struct target_file *file)
+static void target_read_dynamic(struct target_program *program)
 {
-	uint64_t needed[NEEDED_MAX], strings = UINT64_MAX;
-	unsigned int i, count = 0;
+	uint64_t strings = UINT64_MAX, symbols = UINT64_MAX;
 	Elf64_Phdr dynamic;
+	unsigned int i;
 	Elf64_Dyn entry;
 
-	if (!target_find_segment(file, PT_DYNAMIC, &dynamic))
-		return false;
+	program->needed_count = 0;
+	program->strings = UINT64_MAX;
+	if (!target_find_segment(program, PT_DYNAMIC, &dynamic))
+		return;
 	for (i = 0; i < ENTRIES_MAX; i++) {
-		if (!target_get(file, dynamic.p_offset + i * sizeof(entry), &entry,
+		if (!target_get(program, dynamic.p_offset + i * sizeof(entry), &entry,
 				sizeof(entry)) ||
 		    entry.d_tag == DT_NULL)
 			break;
-		if (entry.d_tag == DT_NEEDED && count < NEEDED_MAX)
-			needed[count++] = entry.d_un.d_val;
+		if (entry.d_tag == DT_NEEDED && program->needed_count < NEEDED_MAX)
+			program->needed[program->needed_count++] = entry.d_un.d_val;
 		if (entry.d_tag == DT_STRTAB)
 			strings = entry.d_un.d_ptr;
+		if (entry.d_tag == DT_SYMTAB)
+			symbols = entry.d_un.d_ptr;
 	}
-	strings = target_offset(file, strings);
-	while (count-- > 0)
-		if (target_is_sanitizer(file, strings + needed[count]))
-			return true;
-	return false;
+	program->strings = target_offset(program, strings);
+	program->symbols = target_offset(program, symbols);
 }
 
-static enum target target_check_elf(struct target_file *file)
+/* The number of needed libraries that are in a list. */
+static unsigned int target_count_needed(struct target_program *program, const char (*list)[NAME])
 {
-	const Elf64_Ehdr *header = &file->header;
+	unsigned int i, count = 0;
+	char name[NAME];
+
+	for (i = 0; i < program->needed_count; i++)
+		count += target_get(program, program->strings + program->needed[i], name,
+				    sizeof(name)) &&
+			 target_begins(name, list);
+	return count;
+}
+
+/*
+ * Returns true if the program and its libraries can neither map a file nor start a program by a
+ * function that this library replaces. The strings follow the symbols in the file. Other sections
+ * may lie between them: their bytes are taken for symbols, which can only make the result false.
+ */
+static bool target_is_unaffected(struct target_program *program)
+{
+	uint64_t at = program->symbols;
+	char name[NAME];
+	Elf64_Sym symbol;
+
+	if (at >= program->strings || program->strings == UINT64_MAX ||
+	    program->strings - at > SYMBOLS_MAX * sizeof(symbol) ||
+	    program->needed_count == NEEDED_MAX ||
+	    target_count_needed(program, target_plain_libraries) != program->needed_count)
+		return false;
+	for (; program->strings - at >= sizeof(symbol); at += sizeof(symbol)) {
+		if (!target_get(program, at, &symbol, offsetof(Elf64_Sym, st_value)))
+			return false;
+		if (symbol.st_shndx == SHN_UNDEF && symbol.st_name &&
+		    (!target_get(program, program->strings + symbol.st_name, name, sizeof(name)) ||
+		     target_begins(name, target_functions)))
+			return false;
+	}
+	return true;
+}
+
+static enum target target_check_elf(struct target_program *program)
+{
+	const Elf64_Ehdr *header = &program->header;
 	char linker[sizeof(LINKER)];
 	Elf64_Phdr interpreter;
 
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != MACHINE)
 		return TARGET_MACHINE;
 	if (header->e_phentsize != sizeof(interpreter) ||
-	    !target_find_segment(file, PT_INTERP, &interpreter))
+	    !target_find_segment(program, PT_INTERP, &interpreter))
 		return TARGET_STATIC;
 	if (interpreter.p_filesz < sizeof(linker) ||
-	    !target_get(file, interpreter.p_offset + interpreter.p_filesz - sizeof(linker), linker,
-			sizeof(linker)) ||
+	    !target_get(program, interpreter.p_offset + interpreter.p_filesz - sizeof(linker),
+			linker, sizeof(linker)) ||
 	    memcmp(linker, LINKER, sizeof(linker)))
 		return TARGET_LIBC;
-	return target_has_sanitizer(file) ? TARGET_SANITIZER : TARGET_LOADS;
+	target_read_dynamic(program);
+	if (target_count_needed(program, target_sanitizers))
+		return TARGET_SANITIZER;
+	return target_is_unaffected(program) ? TARGET_UNAFFECTED : TARGET_LOADS;
 }
 
 /* Copies the path of a script's interpreter. Returns false if the file is no script. */
-static bool target_interpreter(struct target_file *file, char path[SCRIPT_BYTES])
+static bool target_interpreter(const struct target_window *first, char path[SCRIPT_BYTES])
 {
 	char line[SCRIPT_BYTES] = "", *at = line + 2;
-	size_t n = file->count < sizeof(line) ? file->count : sizeof(line) - 1;
+	size_t n = first->count < sizeof(line) ? first->count : sizeof(line) - 1;
 
-	memcpy(line, file->bytes, n);
+	memcpy(line, first->bytes, n);
 	if (line[0] != '#' || line[1] != '!')
 		return false;
 	while (*at == ' ' || *at == '\t')
@@ -166,7 +267,7 @@ static bool target_is_secure(const struct stat *st)
 /* Returns true for a script: @path is its interpreter then. */
 static bool target_look(int dir, char path[SCRIPT_BYTES], const char *name, enum target *target)
 {
-	struct target_file file = {};
+	struct target_program program;
 	struct stat st;
 	bool script;
 
@@ -174,19 +275,20 @@ static bool target_look(int dir, char path[SCRIPT_BYTES], const char *name, enum
 	/* Opening anything else than a regular file may have effects. */
 	if (call(SYS_newfstatat, dir, (long)name, (long)&st, 0, 0, 0) || !S_ISREG(st.st_mode))
 		return false;
-	file.fd = call(SYS_openat, dir, (long)name, O_RDONLY | O_CLOEXEC, 0, 0, 0);
-	if (file.fd < 0) {
+	program.fd = call(SYS_openat, dir, (long)name, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	if (program.fd < 0) {
 		*target = TARGET_UNREADABLE;
 		return false;
 	}
-	if (target_get(&file, 0, &file.header, sizeof(file.header)) &&
-	    !memcmp(file.header.e_ident, ELFMAG, SELFMAG)) {
-		*target = target_is_secure(&st) ? TARGET_SECURE : target_check_elf(&file);
+	program.filled = 0;
+	if (target_get(&program, 0, &program.header, sizeof(program.header)) &&
+	    !memcmp(program.header.e_ident, ELFMAG, SELFMAG)) {
+		*target = target_is_secure(&st) ? TARGET_SECURE : target_check_elf(&program);
 		script = false;
 	} else {
-		script = target_interpreter(&file, path);
+		script = target_interpreter(&program.window[0], path);
 	}
-	call(SYS_close, file.fd, 0, 0, 0, 0, 0);
+	call(SYS_close, program.fd, 0, 0, 0, 0, 0);
 	return script;
 }
 

@@ -13,6 +13,7 @@
 
 enum target {
 	TARGET_LOADS, /* it loads the library, or cannot be started */
+	TARGET_UNAFFECTED, /* it calls no function that maps a file or starts a program */
 	TARGET_STATIC, /* it has no dynamic linker: it is linked statically */
 	TARGET_MACHINE, /* it is of another class (32 bits) or machine */
 	TARGET_LIBC, /* it has another dynamic linker than glibc's */
@@ -21,7 +22,7 @@ enum target {
 	TARGET_UNREADABLE,
 };
 
-/* Complete "PROGRAM ...": why it does not load the library. NULL: it loads the library. */
+/* Completes "PROGRAM ...": why it is not steered. NULL: it loads the library, or has no use for it. */
 const char *target_reason(enum target target);
 
 /* Checks the program at @path. A relative path begins at the directory @dir, as for openat(2). */

@@ -238,6 +238,91 @@ class Started(Case):
             ["ldd", built["plain"]], capture_output=True, text=True).stdout)[1]
 
 
+class Unaffected(Case):
+    """Programs that can neither map a file nor start a program are started without the library."""
+    # Functions that the library replaces, and that alone give it nothing to do.
+    HARMLESS = set("chroot initgroups madvise munmap posix_madvise prctl setegid seteuid setgid "
+                   "setgroups setns setregid setresgid setresuid setreuid setuid unshare".split())
+    OTHERS = set("dlopen dlmopen dlsym dlvsym popen syscall system wordexp".split())
+    SOURCE = """
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #ifdef CALL
+        void called() __asm__(CALL);
+        void *volatile kept = called;
+        #endif
+        int main(void)
+        {
+            const char *preload = getenv("LD_PRELOAD");
+            FILE *maps = fopen("/proc/self/maps", "r");
+            char line[1024];
+            int found = 0;
+
+            while (maps && fgets(line, sizeof(line), maps))
+                found |= strstr(line, "libhugemap-run") != NULL;
+            printf("LD_PRELOAD=%s, library %d\\n", preload ? preload : "-", found);
+            return 0;
+        }"""
+    PLAIN = "LD_PRELOAD=-, library 0\n"
+
+    def build(self, *options):
+        path = f"{top}/unaffected"
+        done = subprocess.run(["cc", "-w", "-fno-builtin", "-o", path, "-xc", "-", *options],
+                              input=self.SOURCE, text=True, stderr=subprocess.DEVNULL)
+        return path if done.returncode == 0 else None
+
+    def by_shell(self, path):
+        status, out, err = self.end_of(HUGEMAP, "run", "sh", "-c", f"{path}; :")
+        self.assertEqual((status, err), (0, ""))
+        return out
+
+    def test_they_run_without_it(self):
+        for options in ([], ["-no-pie"], ["-Wl,--hash-style=sysv"], ["-s"], ["-O2", "-lm"],
+                        ["-Wl,--no-as-needed", "-lm"]):
+            with self.subTest(options):
+                self.assertEqual(self.by_shell(self.build(*options)), self.PLAIN)
+
+    def test_by_each_function(self):
+        path = self.build()
+        for function in FUNCTIONS:
+            with self.subTest(function=function):
+                self.assertEqual(self.end_of(HUGEMAP, "run", f"{top}/starter", function, path)[1],
+                                 self.PLAIN)
+
+    def test_each_function_that_gives_it_something_to_do(self):
+        text = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True,
+                              text=True, check=True).stdout
+        exported = {name for name in re.findall(r"\S+$", text, re.M)
+                    if not name.startswith("hugemap_")}
+        self.assertLess(self.HARMLESS, exported)
+        for function in exported | self.OTHERS:
+            path = self.build(f'-DCALL="{function}"')
+            with self.subTest(function):
+                if not path:
+                    self.assertIn("pidfd_spawn", function)  # new in glibc 2.39
+                elif function in self.HARMLESS:
+                    self.assertEqual(self.by_shell(path), self.PLAIN)
+                else:
+                    self.assertIn("library 1", self.by_shell(path))
+        for function in ("mmap", "execve"):
+            path = self.build(f'-DCALL="{function}"', "-no-pie")
+            self.assertIn("library 1", self.by_shell(path))
+
+    def test_another_library_may_call_such_functions(self):
+        other = f"{top}/another.so"
+        subprocess.run(["cc", "-w", "-shared", "-o", other, "-xc", "-"], input="int another;",
+                       text=True, check=True)
+        path = self.build("-Wl,--no-as-needed", f"-Wl,-rpath,{top}", f"-L{top}", "-l:another.so")
+        self.assertIn("library 1", self.by_shell(path))
+        self.env["LD_PRELOAD"] = other
+        path = self.build()
+        self.assertEqual(self.by_shell(path), f"LD_PRELOAD={other}:{LIBRARY}, library 1\n")
+
+    def test_the_first_program_loads_it(self):
+        self.assertIn("library 1", self.end_of(HUGEMAP, "run", self.build())[1])
+
+
 @unittest.skipIf(os.geteuid(), "takes root")
 class Root(Case):
     def test_setuid(self):
