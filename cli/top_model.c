@@ -3,6 +3,7 @@
 #include "top_model.h"
 #include "cli.h"
 #include "process.h"
+#include "tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,30 +25,53 @@ static struct top_row *top_add_row(struct top_model *model)
 	return row;
 }
 
+double top_rate(const struct top_steered *steered, enum top_count count)
+{
+	uint64_t now = steered->now[count], before = steered->before[count];
+
+	return steered->seconds > 0 && now > before ? (double)(now - before) / steered->seconds : 0;
+}
+
+/* Insert a mapping if it is among those of which most was touched. */
+static void top_add_map(struct top_steered *steered, const struct steer_map *map)
+{
+	unsigned int at = steered->nmaps;
+
+	if (at < TOP_MAPS)
+		steered->nmaps++;
+	else if (steered->map[--at].touched >= map->touched)
+		return;
+	for (; at && steered->map[at - 1].touched < map->touched; at--)
+		steered->map[at] = steered->map[at - 1];
+	steered->map[at] = *map;
+}
+
 static void top_add_process(const struct process *process, void *arg)
 {
 	const struct steer_page *page = &process->page;
 	struct top_row *row = top_add_row(arg);
-	struct mount_numbers *now;
+	struct top_steered *steered;
 	unsigned int i;
 
 	if (!row)
 		return;
-	now = &row->sample.now;
+	steered = &row->steered;
 	snprintf(row->key, sizeof(row->key), "%d", process->pid);
 	snprintf(row->name, sizeof(row->name), "%d %s", process->pid, process->name);
 	row->pid = process->pid;
-	now->count[MOUNT_FAULTS] = page->minflt + page->majflt;
-	now->count[MOUNT_HITS] = page->minflt;
-	now->count[MOUNT_READ_BYTES] = page->read_bytes;
+	steered->now[TOP_FAULTS] = page->minflt + page->majflt;
+	steered->now[TOP_WAITS] = page->majflt;
+	steered->now[TOP_READ_BYTES] = page->read_bytes;
+	steered->now[TOP_USED_BYTES] = tell_mapped(page);
 	for (i = 0; i < STEER_PAGE_MAPS; i++) {
 		const struct steer_map *map = &page->maps[i];
 
 		if (!map->id || map->ended)
 			continue;
-		now->mappings++;
-		now->mapped_bytes += map->bytes;
-		now->huge_pages += map->huge >> 21;
+		steered->mappings++;
+		steered->mapped_bytes += map->bytes;
+		steered->huge_bytes += map->huge;
+		top_add_map(steered, map);
 	}
 }
 
@@ -92,13 +116,15 @@ static void top_set_before(struct top_row *row, const struct top_model *before)
 	size_t i;
 
 	row->sample.before = row->sample.now;
+	memcpy(row->steered.before, row->steered.now, sizeof(row->steered.before));
 	for (i = 0; before && i < before->count; i++) {
 		const struct top_row *old = &before->rows[i];
 
 		if (strcmp(old->key, row->key))
 			continue;
 		row->sample.before = old->sample.now;
-		row->sample.seconds = row->taken - old->taken;
+		memcpy(row->steered.before, old->steered.now, sizeof(row->steered.before));
+		row->sample.seconds = row->steered.seconds = row->taken - old->taken;
 	}
 }
 
@@ -149,21 +175,35 @@ static json_t *top_mount_json(const struct top_model *model, const struct top_ro
 	return object;
 }
 
+static json_t *top_map_json(const struct steer_map *map)
+{
+	return json_pack("{s:o, s:s, s:I, s:I, s:I, s:o}", "file", cli_json_text(map->path),
+			 "pattern", steer_pattern_names[map->pattern], "bytes",
+			 (json_int_t)map->bytes, "touched_bytes", (json_int_t)map->touched,
+			 "huge_bytes", (json_int_t)map->huge, "reason", cli_json_text(map->why));
+}
+
 static json_t *top_process_json(const struct top_row *row)
 {
-	const struct mount_numbers *now = &row->sample.now;
-	const uint64_t *count = now->count;
+	const struct top_steered *steered = &row->steered;
+	json_t *files = json_array();
+	unsigned int i;
 
-	return json_pack("{s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "pid",
-			 (int)row->pid, "name", cli_json_text(strchr(row->name, ' ') + 1),
-			 "mappings", (json_int_t)now->mappings, "mapped_bytes",
-			 (json_int_t)now->mapped_bytes, "huge_pages", (json_int_t)now->huge_pages,
-			 "faults", (json_int_t)count[MOUNT_FAULTS], "hits",
-			 (json_int_t)count[MOUNT_HITS], "read_bytes",
-			 (json_int_t)count[MOUNT_READ_BYTES], "faults_per_s",
-			 sample_rate(&row->sample, MOUNT_FAULTS), "read_bytes_per_s",
-			 sample_rate(&row->sample, MOUNT_READ_BYTES), "hits_percent",
-			 sample_percent(count[MOUNT_HITS], count[MOUNT_FAULTS]));
+	for (i = 0; i < steered->nmaps; i++)
+		json_array_append_new(files, top_map_json(&steered->map[i]));
+	return json_pack("{s:i, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:o}",
+			 "pid", (int)row->pid, "name", cli_json_text(strchr(row->name, ' ') + 1),
+			 "mappings", (json_int_t)steered->mappings, "mapped_bytes",
+			 (json_int_t)steered->mapped_bytes, "huge_bytes",
+			 (json_int_t)steered->huge_bytes, "faults",
+			 (json_int_t)steered->now[TOP_FAULTS], "major_faults",
+			 (json_int_t)steered->now[TOP_WAITS], "read_bytes",
+			 (json_int_t)steered->now[TOP_READ_BYTES], "used_bytes",
+			 (json_int_t)steered->now[TOP_USED_BYTES], "faults_per_s",
+			 top_rate(steered, TOP_FAULTS), "major_faults_per_s",
+			 top_rate(steered, TOP_WAITS), "read_bytes_per_s",
+			 top_rate(steered, TOP_READ_BYTES), "used_bytes_per_s",
+			 top_rate(steered, TOP_USED_BYTES), "files", files);
 }
 
 json_t *top_model_json(const struct top_model *model, double seconds)

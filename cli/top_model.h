@@ -7,8 +7,42 @@
 #include <sys/types.h>
 
 #include "mount_sample.h"
+#include "page.h"
 #include "top_strip.h"
 #include "users.h"
+
+#define TOP_MAPS 8 /* files of a process that are shown: those of which most is used */
+
+/* Counters of a process: page faults, faults that waited, bytes read and bytes that were mapped. */
+enum top_count {
+	TOP_FAULTS,
+	TOP_WAITS,
+	TOP_READ_BYTES,
+	TOP_USED_BYTES,
+	TOP_COUNTS,
+};
+
+/**
+ * struct top_steered - the numbers of a process whose mappings are steered
+ * @now: see enum top_count; as read last
+ * @before: as read the time before that
+ * @seconds: between @before and @now; 0 = there are no rates
+ * @mappings: number of steered mappings
+ * @mapped_bytes: their length
+ * @huge_bytes: bytes of them that are mapped by huge pages
+ * @map: some of them; those of which most was touched come first
+ * @nmaps: number of @map
+ */
+struct top_steered {
+	uint64_t now[TOP_COUNTS], before[TOP_COUNTS];
+	double seconds;
+	uint64_t mappings, mapped_bytes, huge_bytes;
+	struct steer_map map[TOP_MAPS];
+	unsigned int nmaps;
+};
+
+/* Growth of a counter per second. */
+double top_rate(const struct top_steered *steered, enum top_count count);
 
 /**
  * struct top_row - a mount, or a process whose mappings are steered
@@ -18,8 +52,8 @@
  * @dev: the mount
  * @page: of a mount: "2M", "4K" or "auto"
  * @taken: when the numbers were read; seconds
- * @sample: the numbers; of a process only @mappings, @mapped_bytes, @huge_pages, faults, hits
- *	and bytes read
+ * @sample: the numbers of a mount
+ * @steered: the numbers of a process
  */
 struct top_row {
 	char key[64];
@@ -29,6 +63,7 @@ struct top_row {
 	char page[16];
 	double taken;
 	struct mount_sample sample;
+	struct top_steered steered;
 };
 
 /**

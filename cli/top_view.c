@@ -126,79 +126,136 @@ static void top_put_resident(char text[CLI_TEXT], const struct mount_sample *sam
 	cli_bytes(text, (double)sample->now.count[MOUNT_RESIDENT_BYTES]);
 }
 
+static void top_put_process_read(char text[CLI_TEXT], const struct top_steered *steered)
+{
+	cli_bytes(text, top_rate(steered, TOP_READ_BYTES));
+}
+
+static void top_put_process_used(char text[CLI_TEXT], const struct top_steered *steered)
+{
+	cli_bytes(text, top_rate(steered, TOP_USED_BYTES));
+}
+
+static void top_put_process_faults(char text[CLI_TEXT], const struct top_steered *steered)
+{
+	top_put_rate(text, top_rate(steered, TOP_FAULTS));
+}
+
+static void top_put_process_waits(char text[CLI_TEXT], const struct top_steered *steered)
+{
+	top_put_rate(text, top_rate(steered, TOP_WAITS));
+}
+
+static void top_put_process_mapped(char text[CLI_TEXT], const struct top_steered *steered)
+{
+	cli_bytes(text, (double)steered->mapped_bytes);
+}
+
+static void top_put_process_huge(char text[CLI_TEXT], const struct top_steered *steered)
+{
+	cli_bytes(text, (double)steered->huge_bytes);
+}
+
 /**
- * struct column - a column of the table
+ * struct column - a column of the table of mounts, or of the table of processes
  * @title: its title
  * @width: its width
  * @from: smallest width of the terminal at which the column is shown
- * @of_process: processes have this number, too
- * @put: makes the text of a cell
+ * @put: makes the text of a cell of a mount
+ * @put_process: makes the text of a cell of a process
  */
 static const struct column {
 	const char *title;
 	unsigned int width;
 	unsigned int from;
-	bool of_process;
 	void (*put)(char text[CLI_TEXT], const struct mount_sample *sample);
-} columns[] = {
-	{ "READ/S", 8, 24, true, top_put_read },
-	{ "WRITE/S", 8, 32, false, top_put_write },
-	{ "FAULT/S", 8, 40, true, top_put_faults },
-	{ "HIT%", 5, 46, true, top_put_hits },
-	{ "DIRTY", 8, 54, false, top_put_dirty },
-	{ "IO", 5, 58, false, top_put_io },
-	{ "P50", 8, 74, false, top_put_p50 },
-	{ "P90", 8, 120, false, top_put_p90 },
-	{ "P99", 8, 66, false, top_put_p99 },
-	{ "P99.9", 8, 120, false, top_put_p999 },
-	{ "EVICT/S", 8, 80, false, top_put_evictions },
-	{ "RESIDENT", 9, 100, false, top_put_resident },
-	{ "POOL", 8, 100, false, top_put_pool },
+	void (*put_process)(char text[CLI_TEXT], const struct top_steered *steered);
+} mount_columns[] = {
+	{ "READ/S", 8, 24, top_put_read, NULL },
+	{ "WRITE/S", 8, 32, top_put_write, NULL },
+	{ "FAULT/S", 8, 40, top_put_faults, NULL },
+	{ "HIT%", 5, 46, top_put_hits, NULL },
+	{ "DIRTY", 8, 54, top_put_dirty, NULL },
+	{ "IO", 5, 58, top_put_io, NULL },
+	{ "P50", 8, 74, top_put_p50, NULL },
+	{ "P90", 8, 120, top_put_p90, NULL },
+	{ "P99", 8, 66, top_put_p99, NULL },
+	{ "P99.9", 8, 120, top_put_p999, NULL },
+	{ "EVICT/S", 8, 80, top_put_evictions, NULL },
+	{ "RESIDENT", 9, 100, top_put_resident, NULL },
+	{ "POOL", 8, 100, top_put_pool, NULL },
+	{},
 };
 
-#define NCOLUMNS (sizeof(columns) / sizeof(columns[0]))
+static const struct column process_columns[] = {
+	{ "READ/S", 9, 24, NULL, top_put_process_read },
+	{ "USED/S", 9, 34, NULL, top_put_process_used },
+	{ "FAULT/S", 9, 44, NULL, top_put_process_faults },
+	{ "WAIT/S", 9, 54, NULL, top_put_process_waits },
+	{ "MAPPED", 9, 64, NULL, top_put_process_mapped },
+	{ "HUGE", 9, 74, NULL, top_put_process_huge },
+	{},
+};
 
-static unsigned int top_name_width(const struct top_settings *settings)
+static void top_put_cell(char text[CLI_TEXT], const struct column *column,
+			 const struct top_row *row)
 {
-	unsigned int width = settings->width;
-	size_t i;
-
-	for (i = 0; i < NCOLUMNS; i++)
-		if (settings->width >= columns[i].from)
-			width -= columns[i].width;
-	return width;
+	if (!row)
+		snprintf(text, CLI_TEXT, "%s", column->title);
+	else if (row->pid)
+		column->put_process(text, &row->steered);
+	else
+		column->put(text, &row->sample);
 }
 
 /* Add a line of columns: a row, or the titles if @row is NULL. */
 static void top_add_columns(struct lines *lines, const struct top_settings *settings,
+			    const struct column *columns, const char *name,
 			    const struct top_row *row)
 {
+	unsigned int width = settings->width;
 	char line[LINE_BYTES], text[CLI_TEXT];
-	unsigned int width = top_name_width(settings);
-	size_t used, i;
+	const struct column *column;
+	size_t used;
 
-	lines_fit(line, sizeof(line), row ? lines_fit_end(row->name, width) : "NAME", width, true);
+	for (column = columns; column->title; column++)
+		if (settings->width >= column->from)
+			width -= column->width;
+	lines_fit(line, sizeof(line), row ? lines_fit_end(name, width) : name, width, true);
 	used = strlen(line);
-	for (i = 0; i < NCOLUMNS; i++) {
-		const struct column *column = &columns[i];
-
+	for (column = columns; column->title; column++) {
 		if (settings->width < column->from)
 			continue;
-		if (!row)
-			snprintf(text, sizeof(text), "%s", column->title);
-		else if (row->pid && !column->of_process)
-			snprintf(text, sizeof(text), "-");
-		else
-			column->put(text, &row->sample);
+		top_put_cell(text, column, row);
 		used += (size_t)snprintf(line + used, sizeof(line) - used, "%*s",
 					 (int)column->width, text);
 	}
 	lines_add(lines, row ? LINE_ROW : LINE_COLUMNS, "%s", line);
 }
 
+static void top_add_titles(struct lines *lines, const struct top_settings *settings, bool mounts)
+{
+	top_add_columns(lines, settings, mounts ? mount_columns : process_columns,
+			mounts ? "MOUNT" : "PROCESS", NULL);
+}
+
 /* --- order --- */
 
-static double top_sort_value(const struct mount_sample *sample, enum top_sort sort)
+static double top_sort_process(const struct top_steered *steered, enum top_sort sort)
+{
+	switch (sort) {
+	case TOP_BY_READ:
+		return top_rate(steered, TOP_READ_BYTES);
+	case TOP_BY_FAULTS:
+		return top_rate(steered, TOP_FAULTS);
+	case TOP_BY_LATENCY:
+		return top_rate(steered, TOP_WAITS);
+	default:
+		return 0;
+	}
+}
+
+static double top_sort_mount(const struct mount_sample *sample, enum top_sort sort)
 {
 	switch (sort) {
 	case TOP_BY_READ:
@@ -220,12 +277,21 @@ static double top_sort_value(const struct mount_sample *sample, enum top_sort so
 	}
 }
 
+static double top_sort_value(const struct top_row *row, enum top_sort sort)
+{
+	return row->pid ? top_sort_process(&row->steered, sort) :
+			  top_sort_mount(&row->sample, sort);
+}
+
+/* Mounts come first: the two tables have different columns. */
 static int top_compare_value(const void *a, const void *b, void *arg)
 {
 	const struct top_row *left = a, *right = b;
 	const enum top_sort *sort = arg;
-	double l = top_sort_value(&left->sample, *sort), r = top_sort_value(&right->sample, *sort);
+	double l = top_sort_value(left, *sort), r = top_sort_value(right, *sort);
 
+	if (!left->pid != !right->pid)
+		return left->pid ? 1 : -1;
 	if (l != r)
 		return l < r ? 1 : -1;
 	return strcmp(left->name, right->name);
@@ -233,30 +299,53 @@ static int top_compare_value(const void *a, const void *b, void *arg)
 
 /* --- lines --- */
 
-static void top_add_head(const struct top_model *model, const struct top_settings *settings,
-			 struct lines *lines)
+/* The sums of all mounts; without a mount, those of all processes. */
+static void top_add_sums(const struct top_model *model, bool mounts, struct lines *lines)
 {
-	double read = 0, written = 0, faults = 0, dirty = 0;
-	size_t i, mounts = 0;
+	double read = 0, written = 0, faults = 0, dirty = 0, used = 0, waits = 0;
 	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT], d[CLI_TEXT];
+	size_t i;
 
 	for (i = 0; i < model->count; i++) {
 		const struct mount_sample *numbers = &model->rows[i].sample;
+		const struct top_steered *steered = &model->rows[i].steered;
 
-		mounts += !model->rows[i].pid;
-		read += sample_rate(numbers, MOUNT_READ_BYTES);
+		if (!model->rows[i].pid != mounts)
+			continue;
+		read += mounts ? sample_rate(numbers, MOUNT_READ_BYTES) :
+				 top_rate(steered, TOP_READ_BYTES);
+		faults += mounts ? sample_rate(numbers, MOUNT_FAULTS) :
+				   top_rate(steered, TOP_FAULTS);
 		written += sample_rate(numbers, MOUNT_WRITTEN_BYTES);
-		faults += sample_rate(numbers, MOUNT_FAULTS);
 		dirty += (double)numbers->now.count[MOUNT_DIRTY_BYTES];
+		used += top_rate(steered, TOP_USED_BYTES);
+		waits += top_rate(steered, TOP_WAITS);
 	}
+	cli_bytes(a, read);
+	top_put_rate(b, faults);
+	if (mounts) {
+		lines_add(lines, LINE_SUM, "read %s/s, written %s/s, %s faults/s, dirty %s", a,
+			  cli_bytes(c, written), b, cli_bytes(d, dirty));
+		return;
+	}
+	top_put_rate(d, waits);
+	lines_add(lines, LINE_SUM, "read %s/s, used %s/s, %s faults/s, of which %s/s wait", a,
+		  cli_bytes(c, used), b, d);
+}
+
+static void top_add_head(const struct top_model *model, const struct top_settings *settings,
+			 struct lines *lines)
+{
+	size_t i, mounts = 0, processes;
+
+	for (i = 0; i < model->count; i++)
+		mounts += !model->rows[i].pid;
+	processes = model->count - mounts;
 	lines_add(lines, LINE_TITLE, "hugemap top: %zu mount%s, %zu process%s; every %g s, by %s",
-		  mounts, mounts == 1 ? "" : "s", model->count - mounts,
-		  model->count - mounts == 1 ? "" : "es", settings->interval,
-		  top_keys[settings->sort].name);
-	top_put_rate(d, faults);
-	lines_add(lines, LINE_SUM, "read %s/s, written %s/s, %s faults/s, dirty %s",
-		  cli_bytes(a, read), cli_bytes(b, written), d, cli_bytes(c, dirty));
-	top_add_columns(lines, settings, NULL);
+		  mounts, mounts == 1 ? "" : "s", processes, processes == 1 ? "" : "es",
+		  settings->interval, top_keys[settings->sort].name);
+	top_add_sums(model, mounts, lines);
+	top_add_titles(lines, settings, mounts);
 }
 
 static void top_add_users(const struct top_model *model, const struct top_settings *settings,
@@ -285,15 +374,28 @@ static void top_add_users(const struct top_model *model, const struct top_settin
 	}
 }
 
-static void top_add_mappings(const struct top_settings *settings, const struct top_row *row,
-			     struct lines *lines)
+/* Add the files of a process, with the access pattern and the last decision. */
+static void top_add_files(const struct top_settings *settings, const struct top_row *row,
+			  struct lines *lines)
 {
-	const struct mount_numbers *now = &row->sample.now;
-	char text[CLI_TEXT];
+	const struct top_steered *steered = &row->steered;
+	/* The width that the numbers leave for the path. */
+	unsigned int width = settings->width > 60 ? settings->width - 44 : 16, i;
+	char a[CLI_TEXT], b[CLI_TEXT], c[CLI_TEXT];
 
-	lines_add(lines, LINE_USER, "    %s in %" PRIu64 " mapping%s, %" PRIu64 " huge pages",
-		  cli_bytes(text, (double)now->mapped_bytes), now->mappings,
-		  now->mappings == 1 ? "" : "s", now->huge_pages);
+	for (i = 0; i < steered->nmaps; i++) {
+		const struct steer_map *map = &steered->map[i];
+
+		lines_add(lines, LINE_USER, "  %-8s %7s, %7s used, %7s huge  %s",
+			  steer_pattern_names[map->pattern], cli_bytes(a, (double)map->bytes),
+			  cli_bytes(b, (double)map->touched), cli_bytes(c, (double)map->huge),
+			  lines_fit_end(map->path, width));
+		if (map->why[0])
+			lines_add(lines, LINE_NOTE, "           %s", map->why);
+	}
+	if (steered->mappings > steered->nmaps)
+		lines_add(lines, LINE_NOTE, "           and %llu more",
+			  (unsigned long long)(steered->mappings - steered->nmaps));
 }
 
 /* Add the strips of the files of a mount. */
@@ -341,9 +443,13 @@ void top_view_build(struct top_model *model, const struct top_settings *settings
 	for (i = 0; i < model->count; i++) {
 		const struct top_row *row = &model->rows[i];
 
-		top_add_columns(lines, settings, row);
+		/* The head has the titles of the first table. */
+		if (i && row->pid && !model->rows[i - 1].pid)
+			top_add_titles(lines, settings, false);
+		top_add_columns(lines, settings, row->pid ? process_columns : mount_columns,
+				row->name, row);
 		if (settings->mappings && row->pid)
-			top_add_mappings(settings, row, lines);
+			top_add_files(settings, row, lines);
 		else if (settings->mappings)
 			top_add_users(model, settings, row, lines);
 		if (settings->strips && !row->pid)

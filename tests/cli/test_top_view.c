@@ -36,14 +36,26 @@ static struct top_row mount_row(const char *name, uint64_t read, uint64_t dirty)
 static struct top_row process_row(void)
 {
 	struct top_row row = { .name = "4711 python3", .pid = 4711 };
-	struct mount_numbers *now = &row.sample.now;
+	struct top_steered *steered = &row.steered;
 
-	row.sample.seconds = 2;
-	now->mappings = 3;
-	now->mapped_bytes = 6 * MB;
-	now->huge_pages = 2;
-	now->count[MOUNT_FAULTS] = 40;
-	now->count[MOUNT_HITS] = 30;
+	*steered = (struct top_steered){
+		.now = { 40, 10, 30 * MB, 6 * MB },
+		.seconds = 2,
+		.mappings = 3,
+		.mapped_bytes = 60 * MB,
+		.huge_bytes = 4 * MB,
+		.nmaps = 2,
+	};
+	steered->map[0] = (struct steer_map){ .pattern = STEER_RANDOM,
+					      .bytes = 40 * MB,
+					      .touched = 5 * MB,
+					      .path = "/data/index",
+					      .why = "single pages are read: here and there" };
+	steered->map[1] = (struct steer_map){ .pattern = STEER_STREAM,
+					      .bytes = 16 * MB,
+					      .touched = MB,
+					      .huge = 4 * MB,
+					      .path = "/data/log" };
 	return row;
 }
 
@@ -116,10 +128,10 @@ static void test_order(void **state)
 	assert_string_equal(first(&model, TOP_BY_DIRTY), "/mnt/fast");
 	assert_string_equal(first(&model, TOP_BY_NAME), "/mnt/fast");
 	assert_string_equal(first(&model, TOP_BY_FAULTS), "/mnt/fast");
-	model.rows[2].sample.now.count[MOUNT_FAULTS] = 300;
-	model.rows[1].sample.now.count[MOUNT_FAULTS] = 300;
-	model.rows[0].sample.now.count[MOUNT_FAULTS] = 300;
-	assert_string_equal(first(&model, TOP_BY_FAULTS), "4711 python3");
+	/* A process has other columns, so it is below all mounts. */
+	model.rows[0].steered.now[TOP_FAULTS] = model.rows[2].steered.now[TOP_FAULTS] = 1 << 30;
+	assert_string_equal(first(&model, TOP_BY_FAULTS), "/mnt/fast");
+	assert_string_equal(model.rows[2].name, "4711 python3");
 	top_model_free(&model);
 }
 
@@ -129,7 +141,7 @@ static void test_columns(void **state)
 	struct lines view = build(&model, 80, TOP_BY_READ);
 
 	assert_string_equal(view.list[2].text,
-			    "NAME            READ/S WRITE/S FAULT/S HIT%   DIRTY   IO     P50     "
+			    "MOUNT           READ/S WRITE/S FAULT/S HIT%   DIRTY   IO     P50     "
 			    "P99 EVICT/S");
 	/* 40 MB in 2 s; 100 hits of 200 faults since the time before. */
 	assert_string_equal(view.list[3].text,
@@ -151,24 +163,42 @@ static void test_users_are_below_their_mount(void **state)
 	assert_non_null(strstr(view.list[4].text, " 12 reader       a/file "));
 	assert_non_null(strstr(view.list[4].text, "8.0 MB in 2,  4.0 MB here,  50% huge"));
 	assert_int_equal(view.list[5].style, LINE_ROW);
-	assert_int_equal(view.list[6].style, LINE_ROW);
+	assert_int_equal(view.list[6].style, LINE_COLUMNS);
 	lines_free(&view);
 	top_model_free(&model);
 }
 
-static void test_a_process_has_only_known_numbers(void **state)
+static void test_a_process_has_columns_and_files_of_its_own(void **state)
 {
 	struct top_model model = make_model();
-	struct lines view = build(&model, 100, TOP_BY_NAME);
+	struct lines view = build(&model, 80, TOP_BY_NAME);
 
 	assert_string_equal(view.list[0].text,
 			    "hugemap top: 2 mounts, 1 process; every 2 s, by name");
+	assert_int_equal(view.list[7].style, LINE_COLUMNS);
 	assert_string_equal(
 		view.list[7].text,
-		"4711 python3          0 B       -      20   75       -    -       -       "
-		"-       -        -       -");
-	assert_int_equal(view.list[8].style, LINE_USER);
-	assert_string_equal(view.list[8].text, "    6.0 MB in 3 mappings, 2 huge pages");
+		"PROCESS                      READ/S   USED/S  FAULT/S   WAIT/S   MAPPED"
+		"     HUGE");
+	assert_string_equal(
+		view.list[8].text,
+		"4711 python3                  15 MB   3.0 MB       20        5    60 MB"
+		"   4.0 MB");
+	assert_string_equal(view.list[9].text,
+			    "  random     40 MB,  5.0 MB used,     0 B huge  /data/index");
+	assert_string_equal(view.list[10].text, "           single pages are read: here and there");
+	assert_string_equal(view.list[11].text,
+			    "  stream     16 MB,  1.0 MB used,  4.0 MB huge  /data/log");
+	assert_string_equal(view.list[12].text, "           and 1 more");
+	lines_free(&view);
+	/* Without a mount the head has the sums and the titles of processes. */
+	model.rows[0] = process_row();
+	model.count = 1;
+	view = build(&model, 80, TOP_BY_NAME);
+	assert_string_equal(view.list[1].text,
+			    "read 15 MB/s, used 3.0 MB/s, 20 faults/s, of which 5/s wait");
+	assert_true(strstr(view.list[2].text, "PROCESS") == view.list[2].text);
+	assert_int_equal(view.list[3].style, LINE_ROW);
 	lines_free(&view);
 	top_model_free(&model);
 }
@@ -292,7 +322,7 @@ int main(void)
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_users_are_below_their_mount),
-		cmocka_unit_test(test_a_process_has_only_known_numbers),
+		cmocka_unit_test(test_a_process_has_columns_and_files_of_its_own),
 		cmocka_unit_test(test_a_strip_tells_of_each_block),
 		cmocka_unit_test(test_a_strip_follows_the_width),
 		cmocka_unit_test(test_strips_are_below_their_mount),
