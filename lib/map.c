@@ -122,6 +122,7 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags)
 
 int hugemap_unmap(void *addr, size_t length)
 {
+	uint64_t removed = 0;
 	char *start, *end;
 	int err;
 
@@ -130,9 +131,12 @@ int hugemap_unmap(void *addr, size_t length)
 	if (err)
 		return err;
 	if (lib_steers())
-		steer_unmapping(start, (size_t)(end - start));
-	if (munmap(start, (size_t)(end - start)) < 0)
-		return lib_fail(-errno, "munmap: %s", strerror(errno));
+		removed = steer_unmapping(start, (size_t)(end - start));
+	if (munmap(start, (size_t)(end - start)) < 0) {
+		err = -errno;
+		steer_not_unmapped(removed);
+		return lib_fail(err, "munmap: %s", strerror(-err));
+	}
 	return 0;
 }
 

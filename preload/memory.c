@@ -16,13 +16,16 @@ static void *memory_map(void *addr, size_t length, int prot, int flags, int fd, 
 
 PRELOAD_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
+	uint64_t replaced = 0;
 	void *at;
 
 	if (!settings.on)
 		return memory_map(addr, length, prot, flags, fd, offset);
 	if (flags & MAP_FIXED)
-		steer_unmapping(addr, length);
+		replaced = steer_unmapping(addr, length);
 	at = memory_map(addr, length, prot, flags, fd, offset);
+	if (at == MAP_FAILED)
+		steer_not_unmapped(replaced);
 	if (at != MAP_FAILED && !(flags & MAP_ANONYMOUS) && length >= settings.least &&
 	    settings_select(fd))
 		steer_mapped(at, length, prot, flags, offset);
@@ -34,15 +37,20 @@ PRELOAD_EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int 
 
 PRELOAD_EXPORT int munmap(void *addr, size_t length)
 {
-	if (settings.on)
-		steer_unmapping(addr, length);
-	return (int)preload_result(call(SYS_munmap, (long)addr, (long)length, 0, 0, 0, 0));
+	uint64_t removed = settings.on ? steer_unmapping(addr, length) : 0;
+	long result = call(SYS_munmap, (long)addr, (long)length, 0, 0, 0, 0);
+
+	if (result < 0)
+		steer_not_unmapped(removed);
+	return (int)preload_result(result);
 }
 
 PRELOAD_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
 {
+	uint64_t replaced = 0;
 	void *new = NULL;
 	va_list args;
+	long result;
 
 	va_start(args, flags);
 	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
@@ -52,8 +60,11 @@ PRELOAD_EXPORT void *mremap(void *old, size_t old_length, size_t length, int fla
 		return (void *)preload_result(call(SYS_mremap, (long)old, (long)old_length,
 						   (long)length, flags, (long)new, 0));
 	if (flags & MREMAP_FIXED)
-		steer_unmapping(new, length);
-	return (void *)preload_result((long)steer_remap(old, old_length, length, flags, new));
+		replaced = steer_unmapping(new, length);
+	result = (long)steer_remap(old, old_length, length, flags, new);
+	if (call_failed(result))
+		steer_not_unmapped(replaced);
+	return (void *)preload_result(result);
 }
 
 static bool memory_is_hint(int advice)

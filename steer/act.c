@@ -25,31 +25,65 @@
 
 #include <string.h>
 
+/* The mount points are read again after that time. */
+#define ACT_DEVICE_NS 1000000000ull
+
 bool act_ending;
-u64 act_ns, act_cpu_ns;
+u64 act_ns, act_cpu_ns, act_ahead_bytes;
 static u32 act_advising;
 /* The kernel was built without huge pages and refuses both kinds of advice for them. */
 static bool act_no_huge;
 
 /* --- the file --- */
 
+/* Mount points and devices of the file system that was asked for last. */
+static bool act_device(u64 dev, u64 *window)
+{
+	static u64 last_dev, last_window, last_at;
+	static bool last_local;
+	u64 now = now_ns();
+
+	if (dev != last_dev || now - last_at > ACT_DEVICE_NS) {
+		last_local = device_is_local(dev);
+		last_window = last_local ? device_read_ahead_kb(dev) * 1024 / PAGE_BYTES : 0;
+		last_dev = dev;
+		last_at = now;
+	}
+	*window = last_window;
+	return last_local;
+}
+
+/* A program may split the mapping into several areas, with mprotect() for example. */
+static u64 act_end_of_file(const struct area *first, u64 upto)
+{
+	struct area area = *first;
+	u64 end = area.end;
+
+	while (end < upto && area_find(end, &area) && area.start == end && area.dev == first->dev &&
+	       area.ino == first->ino && area.offset - area.start == first->offset - first->start)
+		end = area.end;
+	return end;
+}
+
 /*
- * The event may be old, and the program may have mapped another file at this address since. If the
- * offset of the area differs from the offset in the event, the mapping is not steered.
+ * The event may be old, and the program may have mapped other memory at this address since. If the
+ * offset of the area differs from the offset in the event, the mapping is not steered. Only the part
+ * that is still mapped is steered.
  */
 bool act_settle(struct map *map)
 {
 	struct area area;
 
 	if (!area_find(map->start, &area) || area.start > map->start || !area.ino ||
-	    area.offset + (map->start - area.start) != map->offset || !device_is_local(area.dev))
+	    area.offset + (map->start - area.start) != map->offset ||
+	    !act_device(area.dev, &map->advisor.facts.window))
 		return false;
 	if (map->told) {
 		map->told->dev = area.dev;
 		map->told->ino = area.ino;
 		memcpy(map->told->path, area.path, sizeof(map->told->path));
 	}
-	map->advisor.facts.window = device_read_ahead_kb(area.dev) * 1024 / PAGE_BYTES;
+	map_shorten(map, act_end_of_file(&area, map_end(map)));
 	return true;
 }
 
@@ -195,6 +229,7 @@ static void act_ahead(struct map *map, const struct hm_advice *advice)
 		u64 end = page + pages < advice->end ? page + pages : advice->end;
 
 		act_advise(map, page, end, MADV_WILLNEED);
+		act_ahead_bytes += (end - page) * PAGE_BYTES;
 		record_count(map->told, STEER_ACT_AHEAD, (end - page) * PAGE_BYTES);
 	}
 }

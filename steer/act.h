@@ -28,6 +28,8 @@ void act_forget(void);
 
 /* Time and processor time that act_advices() has taken. */
 extern u64 act_ns, act_cpu_ns;
+/* Bytes that act_advices() has requested ahead of their use. */
+extern u64 act_ahead_bytes;
 /*
  * The monitor is about to end: act_sync() takes all advice back, and act_advices() reads nothing
  * ahead.

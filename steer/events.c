@@ -11,7 +11,7 @@
 #include <linux/futex.h>
 #include <stddef.h>
 
-#define SLOTS 256u
+#define SLOTS 1024u
 
 static struct {
 	uint64_t turn; /* n: free for event n; n + 1: event n is in it */
@@ -83,6 +83,13 @@ void events_done(void)
 bool events_pending(void)
 {
 	return __atomic_load_n(&head, __ATOMIC_SEQ_CST) != __atomic_load_n(&done, __ATOMIC_SEQ_CST);
+}
+
+uint32_t events_backlog(void)
+{
+	uint64_t carried_out = __atomic_load_n(&done, __ATOMIC_SEQ_CST);
+
+	return (uint32_t)(__atomic_load_n(&head, __ATOMIC_SEQ_CST) - carried_out);
 }
 
 unsigned int events_lost(void)

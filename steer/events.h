@@ -13,6 +13,7 @@
 enum event_kind {
 	EVENT_MAPPED,
 	EVENT_UNMAPPING, /* before munmap() or mmap(MAP_FIXED) */
+	EVENT_NOT_UNMAPPED, /* after that, if the call has failed */
 	EVENT_MOVING, /* before mremap(), which MOVED or STAYED follows */
 	EVENT_MOVED,
 	EVENT_STAYED,
@@ -24,7 +25,8 @@ struct event {
 	uint64_t start, bytes;
 	uint64_t to, to_bytes; /* MOVED */
 	uint64_t offset; /* MAPPED */
-	int prot, flags; /* MAPPED */
+	uint64_t id; /* UNMAPPING, NOT_UNMAPPED: of the call */
+	int prot, flags; /* MAPPED; MOVED has flags of mremap() */
 	int advice; /* HINT */
 	void *room; /* MAPPED, MOVED: memory for the data of the mapping, see map_room() */
 	uint64_t room_bytes;
@@ -45,6 +47,8 @@ bool events_waiting(void);
 void events_done(void);
 /* Returns whether an event is not carried out yet. */
 bool events_pending(void);
+/* Returns how many are not carried out yet. */
+uint32_t events_backlog(void);
 /* Returns which kinds of events were lost since the last call. */
 unsigned int events_lost(void);
 /* Reset the ring in a child of fork(). */

@@ -8,9 +8,31 @@
 
 #include <string.h>
 
-struct map *steer_maps;
-struct advised steer_advised[STEER_PAGE_MAPS];
-static u32 map_top; /* all used entries of steer_advised are below this index */
+/*
+ * The advice that was given, for threads that must not read the table: a child of fork(), and
+ * the program's threads in their own calls. The index is that of the mapping in the table.
+ */
+static struct advised {
+	u64 start, bytes; /* 0 = the entry of the table is free */
+	bool random, huge;
+	bool ever; /* there was advice at any time: the kernel may have several areas */
+	bool hinted; /* the program's own advice may lie among it */
+} map_advised[MAP_MOST];
+
+static struct map_block *map_blocks[MAP_MOST / MAP_BLOCK];
+static u32 map_capacity; /* entries in these blocks */
+static u32 map_end_used; /* all entries from here on are free */
+static u32 map_used; /* entries that are not free */
+static u32 map_areas; /* pieces of all mappings, but for the first piece of each */
+
+/* The ranges that were unmapped last, with the mapping as it was before. */
+#define MAP_REMOVED 16u
+static struct removed {
+	u64 id; /* of the call; 0 = nothing */
+	u64 start, end;
+	struct map map;
+} map_removed[MAP_REMOVED];
+static u32 map_removals;
 
 /*
  * The answers of the policy to one look. All mappings share it, because the monitor scans one at a
@@ -18,21 +40,55 @@ static u32 map_top; /* all used entries of steer_advised are below this index */
  */
 static struct hm_advice map_advices[HM_ADVICES];
 
-struct map *map_next(struct map *map)
+u32 map_limit(void)
 {
-	while (steer_maps && map < steer_maps + STEER_PAGE_MAPS && !map->start)
-		map++;
-	return steer_maps && map < steer_maps + STEER_PAGE_MAPS ? map : NULL;
+	return __atomic_load_n(&map_end_used, __ATOMIC_ACQUIRE);
+}
+
+struct map *map_entry(u32 i)
+{
+	return map_advised[i].bytes ? &map_blocks[i / MAP_BLOCK]->map[i % MAP_BLOCK] : NULL;
+}
+
+struct map *map_next(u32 from)
+{
+	struct map *map;
+
+	for (; from < map_limit(); from++) {
+		map = map_entry(from);
+		if (map)
+			return map;
+	}
+	return NULL;
 }
 
 u32 map_count(void)
 {
-	struct map *map;
-	u32 n = 0;
+	return map_used;
+}
 
-	for_each_map(map)
-		n++;
-	return n;
+bool map_is_full(void)
+{
+	u32 used = __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) + events_backlog();
+	u32 capacity = __atomic_load_n(&map_capacity, __ATOMIC_SEQ_CST);
+
+	return used >= capacity && capacity < MAP_MOST;
+}
+
+bool map_add_block(struct map_block *block)
+{
+	struct map_block *none;
+	u32 i;
+
+	for (i = 0; i < MAP_MOST / MAP_BLOCK; i++) {
+		none = NULL;
+		if (__atomic_compare_exchange_n(&map_blocks[i], &none, block, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+			__atomic_add_fetch(&map_capacity, MAP_BLOCK, __ATOMIC_SEQ_CST);
+			return true;
+		}
+	}
+	return false;
 }
 
 static u64 map_base(u64 start)
@@ -73,10 +129,9 @@ static enum hm_mode map_given(const struct map *map, u64 start, u64 end)
 
 void map_publish(const struct map *map)
 {
-	u32 at = (u32)(map - steer_maps);
 	enum hm_mode given = map_given(map, 0, UINT64_MAX);
 
-	steer_advised[at] = (struct advised){
+	map_advised[map->index] = (struct advised){
 		.start = map->start,
 		.bytes = map->bytes,
 		.hinted = map->nhints,
@@ -84,27 +139,40 @@ void map_publish(const struct map *map)
 		.random = given & HM_MODE_RANDOM,
 		.huge = given & HM_MODE_HUGE,
 	};
-	if (at >= map_top)
-		__atomic_store_n(&map_top, at + 1, __ATOMIC_RELEASE);
+	if (map->index >= map_end_used)
+		__atomic_store_n(&map_end_used, map->index + 1, __ATOMIC_RELEASE);
 }
 
 bool map_overlaps(u64 start, u64 bytes)
 {
-	u32 top = __atomic_load_n(&map_top, __ATOMIC_ACQUIRE), i;
+	u32 limit = map_limit(), i;
 
-	for (i = 0; i < top; i++)
-		if (steer_advised[i].start < start + bytes &&
-		    start < steer_advised[i].start + steer_advised[i].bytes)
+	for (i = 0; i < limit; i++)
+		if (map_advised[i].start < start + bytes &&
+		    start < map_advised[i].start + map_advised[i].bytes)
 			return true;
 	return false;
+}
+
+bool map_has_advised(u64 start, u64 bytes)
+{
+	u32 limit = map_limit(), i;
+
+	for (i = 0; i < limit; i++) {
+		const struct advised *at = &map_advised[i];
+
+		if (at->start <= start && start + bytes <= at->start + at->bytes)
+			return at->ever && !at->hinted;
+	}
+	return events_pending();
 }
 
 void map_child(void)
 {
 	u32 i;
 
-	for (i = 0; i < map_top; i++) {
-		const struct advised *at = &steer_advised[i];
+	for (i = 0; i < map_end_used; i++) {
+		const struct advised *at = &map_advised[i];
 
 		if (!at->bytes || at->hinted)
 			continue;
@@ -114,9 +182,9 @@ void map_child(void)
 			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0,
 			     0);
 	}
-	memset(steer_advised, 0, map_top * sizeof(*steer_advised));
-	map_top = 0;
-	steer_maps = NULL;
+	memset(map_advised, 0, map_end_used * sizeof(*map_advised));
+	memset(map_blocks, 0, sizeof(map_blocks));
+	map_capacity = map_end_used = map_used = map_areas = 0;
 }
 
 /* --- entries --- */
@@ -138,23 +206,46 @@ static void map_end_record(struct map *map)
 	map->told = NULL;
 }
 
+static u32 map_extra(u32 pieces)
+{
+	return pieces ? pieces - 1 : 0;
+}
+
+static void map_set_pieces(struct map *map, u32 n)
+{
+	map_areas += map_extra(n) - map_extra(map->npieces);
+	map->npieces = n;
+}
+
 void map_drop(struct map *map)
 {
 	map_end_record(map);
 	if (map->room)
 		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
-	map->start = 0;
-	steer_advised[map - steer_maps] = (struct advised){};
+	map_set_pieces(map, 0);
+	map_advised[map->index] = (struct advised){};
+	map_used--;
+	while (map_end_used && !map_advised[map_end_used - 1].bytes)
+		__atomic_store_n(&map_end_used, map_end_used - 1, __ATOMIC_RELEASE);
 }
 
-static struct map *map_free_entry(void)
+/* Returns an entry with this content. */
+static struct map *map_take_entry(const struct map *content)
 {
 	struct map *map;
+	u32 i;
 
-	for (map = steer_maps; map < steer_maps + STEER_PAGE_MAPS; map++)
-		if (!map->start)
-			return map;
-	return NULL;
+	for (i = 0; i < map_capacity && map_advised[i].bytes; i++)
+		;
+	if (i == map_capacity)
+		return NULL;
+	map = &map_blocks[i / MAP_BLOCK]->map[i % MAP_BLOCK];
+	*map = *content;
+	map->index = i;
+	map_areas += map_extra(map->npieces);
+	map_used++;
+	map_publish(map);
+	return map;
 }
 
 static void map_give_room_back(const struct event *event)
@@ -165,15 +256,8 @@ static void map_give_room_back(const struct event *event)
 
 static struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event *event)
 {
-	struct map *map = map_free_entry();
-	u64 pages;
-
-	if (!map) {
-		map_give_room_back(event);
-		record_missed();
-		return NULL;
-	}
-	*map = (struct map){
+	u64 pages = (start + bytes - map_base(start)) / PAGE_BYTES;
+	struct map *map = map_take_entry(&(struct map){
 		.start = start,
 		.bytes = bytes,
 		.base = map_base(start),
@@ -181,13 +265,18 @@ static struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event 
 		.at = start,
 		.seen = event->room,
 		.room = event->room_bytes,
-	};
-	pages = (start + bytes - map->base) / PAGE_BYTES;
+		.npieces = 1,
+	});
+
+	if (!map) {
+		map_give_room_back(event);
+		record_missed();
+		return NULL;
+	}
 	hm_advisor_init(&map->advisor, (start - map->base) / PAGE_BYTES, pages,
 			(struct hm_region *)((char *)event->room + map_bitmap_bytes(pages)),
 			map_advices);
 	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL, HM_MODE_NORMAL };
-	map->npieces = 1;
 	return map;
 }
 
@@ -215,7 +304,7 @@ static void map_trim(struct map *map)
 		if (p.start < p.end)
 			map->piece[n++] = p;
 	}
-	map->npieces = n;
+	map_set_pieces(map, n);
 	for (i = n = 0; i < map->nhints; i++) {
 		struct hint h = map->hint[i];
 
@@ -247,6 +336,12 @@ static void map_keep(struct map *map, u64 start, u64 end)
 	map_trim(map);
 }
 
+void map_shorten(struct map *map, u64 end)
+{
+	if (end < map_end(map))
+		map_keep(map, map->start, end);
+}
+
 /*
  * Stop steering a mapping. Its wanted mode is NORMAL from now on, so act_sync() takes its advice
  * back.
@@ -275,10 +370,9 @@ static void map_leave_part(const struct map *map, u64 start, u64 end)
 
 	if (start >= end || !map_given(map, first, last))
 		return;
-	part = map_free_entry();
+	part = map_take_entry(map);
 	if (!part)
 		return;
-	*part = *map;
 	part->room = 0;
 	part->told = NULL;
 	map_keep(part, start, end);
@@ -315,21 +409,56 @@ static void map_cut(struct map *map, u64 start, u64 end)
 	}
 }
 
+static bool map_lies_in(const struct map *map, u64 start, u64 bytes)
+{
+	return map->start < start + bytes && start < map_end(map);
+}
+
 static void map_unmapped(u64 start, u64 bytes, const struct map *but)
 {
-	u64 end = start + bytes;
 	struct map *map;
 
 	for_each_map(map)
-		if (map != but && map->start < end && start < map_end(map))
-			map_cut(map, start, end);
+		if (map != but && map_lies_in(map, start, bytes))
+			map_cut(map, start, start + bytes);
+}
+
+/* The call may fail, so its range is remembered with its advice. */
+static void map_unmapping(const struct event *event)
+{
+	struct map *map;
+
+	for_each_map(map)
+		if (map->advised && map_lies_in(map, event->start, event->bytes))
+			map_removed[map_removals++ % MAP_REMOVED] = (struct removed){
+				.id = event->id,
+				.start = map_later(event->start, map->start),
+				.end = map_earlier(event->start + event->bytes, map_end(map)),
+				.map = *map,
+			};
+	map_unmapped(event->start, event->bytes, NULL);
+}
+
+static void map_not_unmapped(const struct event *event)
+{
+	struct removed *at;
+
+	for (at = map_removed; at < map_removed + MAP_REMOVED; at++) {
+		if (at->id != event->id)
+			continue;
+		map_leave_part(&at->map, at->start, at->end);
+		at->id = 0;
+	}
 }
 
 static struct map *map_mapped(const struct event *event)
 {
 	struct map *map;
 
-	map_unmapped(event->start, event->bytes, NULL);
+	/* The old place of a mapping that mremap() moves may be in use again before MOVED comes. */
+	for_each_map(map)
+		if (!map->moving && map_lies_in(map, event->start, event->bytes))
+			map_cut(map, event->start, event->start + event->bytes);
 	map = map_add(event->start, event->bytes, event->offset, event);
 	if (!map)
 		return NULL;
@@ -342,12 +471,13 @@ static struct map *map_mapped(const struct event *event)
 	return map;
 }
 
-static struct map *map_at(u64 address)
+/* Find the mapping with an address that mremap() moves. */
+static struct map *map_moving_at(u64 address)
 {
 	struct map *map;
 
 	for_each_map(map)
-		if (map->start <= address && address < map_end(map))
+		if (map->moving && map->start <= address && address < map_end(map))
 			return map;
 	return NULL;
 }
@@ -357,7 +487,7 @@ static void map_moving(const struct event *event, bool moving)
 	struct map *map;
 
 	for_each_map(map) {
-		if (map->start >= event->start + event->bytes || event->start >= map_end(map))
+		if (!map_lies_in(map, event->start, event->bytes))
 			continue;
 		map->moving = moving;
 		map->changed = true;
@@ -376,7 +506,7 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 	new->advised = new->changed = true;
 	memcpy(new->piece, old->piece, sizeof(new->piece));
 	memcpy(new->hint, old->hint, sizeof(new->hint));
-	new->npieces = old->npieces;
+	map_set_pieces(new, old->npieces);
 	new->nhints = old->nhints;
 	for (i = 0; i < new->npieces; i++) {
 		new->piece[i].start = map_later(new->piece[i].start, at) - at + first;
@@ -394,12 +524,16 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 
 static void map_moved(const struct event *event)
 {
-	struct map *map = map_at(event->start), *new;
+	struct map *map = map_moving_at(event->start), *new;
 
 	map_moving(event, false);
 	map_unmapped(event->to, event->to_bytes, map);
 	if (!map || map->orphan) {
-		map_unmapped(event->start, event->bytes, NULL);
+		if (map)
+			map_cut(map, event->start, event->start + event->bytes);
+		else
+			/* The event before was lost. */
+			map_recover(false);
 		map_give_room_back(event);
 		return;
 	}
@@ -414,6 +548,8 @@ static void map_moved(const struct event *event)
 		if (event->bytes < map->bytes)
 			map_leave(new);
 	}
+	if (event->flags & MREMAP_DONTUNMAP)
+		return;
 	if (map->start <= event->start && event->bytes >= map->bytes)
 		map_drop(map);
 	else
@@ -442,8 +578,11 @@ static bool map_append(struct piece *pieces, u32 *n, struct piece piece)
 	return true;
 }
 
-/* Set the wanted mode of a range. Change nothing if the mapping would then have too many pieces. */
-static void map_split(struct map *map, u64 start, u64 end, enum hm_mode mode)
+/*
+ * Set the wanted mode of a range. Returns false, and changes nothing, if there would be too many
+ * pieces.
+ */
+static bool map_split(struct map *map, u64 start, u64 end, enum hm_mode mode)
 {
 	struct piece pieces[MAP_PIECES];
 	u32 n = 0, i;
@@ -456,11 +595,14 @@ static void map_split(struct map *map, u64 start, u64 end, enum hm_mode mode)
 		if (!map_append(pieces, &n, (struct piece){ p->start, from, p->mode, p->given }) ||
 		    !map_append(pieces, &n, (struct piece){ from, to, mode, p->given }) ||
 		    !map_append(pieces, &n, (struct piece){ to, p->end, p->mode, p->given }))
-			return;
+			return false;
 	}
+	if (n > map->npieces && map_areas + n - map->npieces > MAP_AREAS)
+		return false;
 	memcpy(map->piece, pieces, n * sizeof(*pieces));
-	map->npieces = n;
+	map_set_pieces(map, n);
 	map->changed = true;
+	return true;
 }
 
 void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode)
@@ -547,7 +689,9 @@ static void map_hint(const struct event *event)
 		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
 		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
 		map_remove_hints(map, from, to);
-		map_split(map, from, to, HM_MODE_NORMAL);
+		/* Without a piece for the hint, all of the mapping is left to the kernel. */
+		if (!map_split(map, from, to, HM_MODE_NORMAL))
+			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 		if (event->advice != MADV_NORMAL)
 			map_add_hint(map, (struct hint){ from, to, event->advice, map->advised });
 		map->changed = true;
@@ -563,7 +707,10 @@ struct map *map_follow(const struct event *event)
 	case EVENT_MAPPED:
 		return map_mapped(event);
 	case EVENT_UNMAPPING:
-		map_unmapped(event->start, event->bytes, NULL);
+		map_unmapping(event);
+		break;
+	case EVENT_NOT_UNMAPPED:
+		map_not_unmapped(event);
 		break;
 	case EVENT_MOVING:
 	case EVENT_STAYED:

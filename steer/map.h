@@ -18,6 +18,11 @@
 /* The most pieces of a mapping. Each has its own advice, so the kernel makes it an area (VMA). */
 #define MAP_PIECES 64u
 #define MAP_HINTS 16u
+/* The pieces of all mappings add at most so many areas: a process may have 65,530. */
+#define MAP_AREAS 1000u
+/* The table grows by blocks up to so many entries. */
+#define MAP_BLOCK 256u
+#define MAP_MOST 4096u
 
 /* A mode is a set of two bits: see act_sync_piece(). */
 _Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets of advice");
@@ -37,7 +42,8 @@ struct hint {
 
 /**
  * struct map - a mapping
- * @start: its first address; 0 = the entry is free
+ * @index: of its entry in the table
+ * @start: its first address
  * @bytes: its length
  * @base: the 2 MB boundary at or below @start: the address of page 0
  * @offset: offset of @start in the file
@@ -64,6 +70,7 @@ struct hint {
  * @told: its entry in the page that `hugemap stat` reads; NULL if no entry was free
  */
 struct map {
+	u32 index;
 	u64 start, bytes, base, offset;
 	bool shared, writable;
 	bool orphan, moving, changed, advised, suspended, huge_works;
@@ -83,12 +90,22 @@ struct map {
 	struct steer_map *told;
 };
 
-/* The table, with STEER_PAGE_MAPS entries; NULL before the first monitor of the process. */
-extern struct map *steer_maps;
+struct map_block {
+	struct map map[MAP_BLOCK];
+};
 
-/* Return the first used entry from @map on; NULL = none. */
-struct map *map_next(struct map *map);
-#define for_each_map(map) for ((map) = map_next(steer_maps); (map); (map) = map_next((map) + 1))
+/* Returns whether the table needs another block for one mapping more. Any thread may call it. */
+bool map_is_full(void);
+/* Give the table another block. Returns false if it has all. Any thread may call it. */
+bool map_add_block(struct map_block *block);
+
+/* All entries from there on are free. */
+u32 map_limit(void);
+/* Returns NULL for a free entry. @i is below the limit. */
+struct map *map_entry(u32 i);
+/* The next entry from there on that is used; NULL = none. */
+struct map *map_next(u32 from);
+#define for_each_map(map) for ((map) = map_next(0); (map); (map) = map_next((map)->index + 1))
 
 /* Change the table by an event. Return the mapping that it adds; NULL = none. */
 struct map *map_follow(const struct event *event);
@@ -104,6 +121,8 @@ size_t map_room(u64 start, u64 bytes);
 u32 map_count(void);
 /* Forget a mapping. The kernel keeps the advice that it has. */
 void map_drop(struct map *map);
+/* Forget the rest of a mapping from an address on. */
+void map_shorten(struct map *map, u64 end);
 /*
  * Stop steering a mapping. Its entry stays in the table until act_sync() has taken its advice back.
  */
@@ -113,22 +132,15 @@ void map_set_mode(struct map *map, u64 start, u64 end, enum hm_mode mode);
 /* Take the parent's advice back in a child of fork(), which has that advice and no monitor. */
 void map_child(void);
 
-/*
- * The given advice, for threads that must not read the table: a child of fork(), and the program's
- * threads in their own calls. A mapping has the same index here and in the table.
- */
-struct advised {
-	u64 start, bytes; /* bytes 0: no mapping */
-	bool random, huge;
-	/* The monitor has advised before, so the kernel may have split the mapping into areas. */
-	bool ever;
-	bool hinted; /* the program has given hints for parts of the mapping */
-};
-
-extern struct advised steer_advised[STEER_PAGE_MAPS];
+/* Tell other threads which advice was given. */
 void map_publish(const struct map *map);
 /* Return whether a range of addresses overlaps a steered mapping. Any thread may call it. */
 bool map_overlaps(u64 start, u64 bytes);
+/*
+ * Returns whether a range may have advice from the monitor, and has none from the program. While
+ * events wait, the table is not up to date. Any thread may call it.
+ */
+bool map_has_advised(u64 start, u64 bytes);
 
 static inline u64 map_end(const struct map *map)
 {

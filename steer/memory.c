@@ -110,6 +110,17 @@ uint64_t memory_for_cache_of(const char *cgroup)
 	return available - available / 8;
 }
 
+uint64_t memory_read_again(void)
+{
+	static const char name[] = "\nworkingset_refault_file ";
+	char text[4096], *at;
+
+	if (!call_read_text("/proc/vmstat", text, sizeof(text)))
+		return 0;
+	at = strstr(text, name);
+	return at ? memory_number_at(at + strlen(name)) * 4096 : 0;
+}
+
 uint64_t memory_for_cache(void)
 {
 	return memory_for_cache_of("/proc/self/cgroup");

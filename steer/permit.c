@@ -55,6 +55,7 @@ static int permit_try(void *unused)
 	call(SYS_write, -1, 0, 0, 0, 0, 0);
 	call(SYS_pread64, -1, 0, 0, 0, 0, 0);
 	call(SYS_ioctl, -1, (long)PAGEMAP_SCAN, 0, 0, 0, 0);
+	call(SYS_ioctl, -1, (long)PROCMAP_QUERY, 0, 0, 0, 0);
 	call(SYS_madvise, 0, 0, MADV_WILLNEED, 0, 0, 0);
 	call(SYS_close, -1, 0, 0, 0, 0, 0);
 	return 0;

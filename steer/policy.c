@@ -308,7 +308,7 @@ static void policy_stride_ahead(struct hm_advisor *a)
 	u64 from, to, room;
 	struct hm_advice *advice;
 
-	if (a->stride_seen < STRIDE_SEEN)
+	if (a->stride_seen < STRIDE_SEEN || a->facts.cached)
 		return;
 	room = (a->stride > 0 ? a->end - a->last : a->last - a->first) / step;
 	if (a->stride_ahead > (u64)a->stride_seen + a->stride_window / 2)
@@ -475,6 +475,8 @@ static void policy_rest_of_region(struct hm_advisor *a, struct hm_track *t)
 {
 	u64 to;
 
+	if (a->facts.cached)
+		return;
 	if (t->way < 0) {
 		to = policy_region_down(t->start);
 		if (t->ahead && t->ahead <= policy_most(to, 1))
@@ -547,7 +549,7 @@ static struct view policy_take_view(struct hm_advisor *a)
 
 static bool policy_fits(const struct hm_advisor *a)
 {
-	return a->facts.memory && a->end - a->first < a->facts.memory / 2;
+	return !a->facts.crowded && a->facts.memory && a->end - a->first < a->facts.memory / 2;
 }
 
 /*
@@ -666,7 +668,8 @@ static void policy_count_pages(struct hm_advisor *a, const struct hm_touch *run,
 {
 	struct hm_region *r = &a->region[run->start / REGION];
 
-	if (a->mode != HM_MODE_RANDOM || run->end - run->start > AROUND)
+	/* Pages of the cache have cost nothing. */
+	if (a->mode != HM_MODE_RANDOM || run->end - run->start > AROUND || a->facts.cached)
 		return;
 	if (r->look != (u16)a->look) {
 		r->look = (u16)a->look;
@@ -694,7 +697,7 @@ static void policy_sweep(struct hm_advisor *a)
 {
 	u64 from, n;
 
-	if (a->mode != HM_MODE_RANDOM || !policy_fits(a) ||
+	if (a->mode != HM_MODE_RANDOM || !policy_fits(a) || a->facts.cached ||
 	    a->faults * PAGE_COST < a->end - a->first)
 		return;
 	for (n = 0; n < SWEEP && a->swept < a->end; a->swept += REGION) {

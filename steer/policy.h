@@ -90,10 +90,13 @@ struct hm_track {
  * @small_writes: the program syncs small pieces, and each piece makes a whole folio dirty:
  *	with huge folios it would write more
  * @outside: the caller cannot give modes, so the pages ahead of a stream are requested instead
+ * @cached: the process has read nothing from a device lately, so no page is requested
+ * @crowded: pages that are read push other pages out that are read again, so whole regions are
+ *	requested only if they are hot
  */
 struct hm_facts {
 	u64 memory, window;
-	bool writable, small, small_writes, outside;
+	bool writable, small, small_writes, outside, cached, crowded;
 };
 
 /**

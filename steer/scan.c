@@ -22,6 +22,12 @@
 #define SCAN_TRIED (64ull << 20)
 /* The interval at which the monitor reads the size of memory. */
 #define SCAN_MEMORY_NS (5000 * MS)
+/* If a process has read nothing for that long, its files are in the page cache. */
+#define SCAN_CACHED_NS (50 * MS)
+/* After so many requested bytes it is found out whether they push other pages out. */
+#define SCAN_AHEAD (32ull << 20)
+/* Memory that was too small is taken for too small for that long. */
+#define SCAN_CROWDED_NS (30000 * MS)
 /* The monitor detects a change of phase within this time. */
 #define SCAN_ANSWER_NS (200 * MS)
 /*
@@ -54,6 +60,10 @@ static s64 scan_slice_credit;
 static u32 scan_round;
 static u32 scan_next; /* entry of the table at which scan_all() continues */
 static u64 scan_faults, scan_written; /* page faults and dirty bytes of the process so far */
+static u64 scan_reads; /* major faults and blocks read by the process so far */
+static u64 scan_read; /* time at which scan_reads has changed last */
+static u64 scan_read_again, scan_ahead_bytes; /* at the last call of memory_read_again() */
+static u64 scan_crowded_at; /* time at which memory was found too small last; 0 = never */
 static u64 scan_cpu; /* processor time that the credit has paid */
 static u64 scan_last; /* time of the last call of scan_run() */
 static u64 scan_faulted; /* time at which scan_run() found page faults last */
@@ -137,6 +147,8 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 		map->tried += touched;
 	map->touched += touched;
 	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
+	map->advisor.facts.cached = now - scan_read > SCAN_CACHED_NS;
+	map->advisor.facts.crowded = scan_crowded_at && now - scan_crowded_at < SCAN_CROWDED_NS;
 	hm_advisor_look(&map->advisor, scan_runs, n, now / MS);
 	if (map->advisor.count || (fresh && scan_confirms(map, n))) {
 		map->confirmed_at = now;
@@ -282,7 +294,7 @@ static bool scan_skips(const struct map *map)
 static void scan_all(u64 now)
 {
 	bool slow = scan_is_slow();
-	u32 left = STEER_PAGE_MAPS;
+	u32 limit = map_limit(), left = limit;
 	struct map *map;
 
 	for_each_map(map) {
@@ -300,13 +312,13 @@ static void scan_all(u64 now)
 	 * is complete.
 	 */
 	while (left && scan_slice_credit > 0 && !scan_is_interrupted()) {
-		map = &steer_maps[scan_next++ % STEER_PAGE_MAPS];
-		if (!map->start || scan_skips(map) || map->round == scan_round) {
+		map = map_entry(scan_next++ % limit);
+		if (!map || scan_skips(map) || map->round == scan_round) {
 			left--;
 			continue;
 		}
 		scan_slice(map, now, slow);
-		left = STEER_PAGE_MAPS;
+		left = limit;
 	}
 	if (!left)
 		scan_round++;
@@ -320,6 +332,9 @@ static u64 scan_count_faults(void)
 
 	if (call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0) < 0)
 		return 0;
+	if ((u64)usage.ru_majflt + (u64)usage.ru_inblock != scan_reads)
+		scan_read = scan_last;
+	scan_reads = (u64)usage.ru_majflt + (u64)usage.ru_inblock;
 	scan_written = (u64)usage.ru_oublock * 512;
 	if (record_page) {
 		record_page->minflt = (u64)usage.ru_minflt;
@@ -327,6 +342,23 @@ static u64 scan_count_faults(void)
 		record_page->read_bytes = (u64)usage.ru_inblock * 512;
 	}
 	return (u64)usage.ru_minflt + (u64)usage.ru_majflt;
+}
+
+/*
+ * Requests of several processes may fit into memory each, and not together. If the machine reads
+ * as much again as this process requests, memory is too small for more.
+ */
+static void scan_find_crowded(u64 now)
+{
+	u64 ahead = act_ahead_bytes - scan_ahead_bytes, again;
+
+	if (ahead < SCAN_AHEAD)
+		return;
+	again = memory_read_again();
+	if (scan_ahead_bytes && again - scan_read_again > ahead)
+		scan_crowded_at = now;
+	scan_read_again = again;
+	scan_ahead_bytes = act_ahead_bytes;
 }
 
 static void scan_look(u64 now)
@@ -337,6 +369,7 @@ static void scan_look(u64 now)
 		scan_memory = memory_for_cache();
 		scan_memory_at = now + SCAN_MEMORY_NS;
 	}
+	scan_find_crowded(now);
 	scan_pace.fruitless++;
 	scan_all(now);
 	scan_charge();

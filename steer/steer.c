@@ -79,26 +79,44 @@ static bool steer_concerns(const void *addr, size_t length)
 	       (events_pending() || map_overlaps((uintptr_t)addr, length)) && steer_is_owner();
 }
 
-/* Map memory for the data of a mapping, in the program's own call: see watch_own in watch.c. */
+/* In the program's own call: see watch_own in watch.c. Returns NULL if there is none. */
+static void *steer_take_memory(size_t bytes)
+{
+	long at = call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (call_failed(at))
+		return NULL;
+	/* A child of fork() has no monitor that could use it. */
+	call(SYS_madvise, at, (long)bytes, MADV_DONTFORK, 0, 0, 0);
+	return (void *)at;
+}
+
+static void steer_give_back(void *memory, size_t bytes)
+{
+	call(SYS_munmap, (long)memory, (long)bytes, 0, 0, 0, 0);
+}
+
 static bool steer_take_room(struct event *event, uint64_t start, uint64_t bytes)
 {
-	long at;
-
 	event->room_bytes = map_room(start, bytes);
-	at = call(SYS_mmap, 0, (long)event->room_bytes, PROT_READ | PROT_WRITE,
-		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (call_failed(at))
-		return false;
-	/* A child of fork() has no monitor that could use this memory. */
-	call(SYS_madvise, at, (long)event->room_bytes, MADV_DONTFORK, 0, 0, 0);
-	event->room = (void *)at;
-	return true;
+	event->room = steer_take_memory(event->room_bytes);
+	return event->room;
+}
+
+/* If there is no memory for it, the mapping is not steered. */
+static void steer_grow_table(void)
+{
+	struct map_block *block = map_is_full() ? steer_take_memory(sizeof(*block)) : NULL;
+
+	if (block && !map_add_block(block))
+		steer_give_back(block, sizeof(*block));
 }
 
 static void steer_put(const struct event *event)
 {
 	if (!event_put(event))
-		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
+		steer_give_back(event->room, event->room_bytes);
 }
 
 static uint64_t steer_pages(size_t length)
@@ -125,6 +143,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 	    !steer_is_owner() || !watch_start() ||
 	    !steer_take_room(&event, event.start, event.bytes))
 		return;
+	steer_grow_table();
 	steer_widen(event.start, event.start + event.bytes);
 	steer_put(&event);
 	/*
@@ -134,9 +153,10 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 	watch_start();
 }
 
-void steer_unmapping(void *addr, size_t length)
+uint64_t steer_unmapping(void *addr, size_t length)
 {
-	const struct event event = {
+	static uint64_t last_id;
+	struct event event = {
 		.kind = EVENT_UNMAPPING,
 		.start = (uintptr_t)addr,
 		.bytes = steer_pages(length),
@@ -144,27 +164,19 @@ void steer_unmapping(void *addr, size_t length)
 
 	/* The program's call fails if the address is not that of a page. */
 	if (!length || event.start % PAGE_BYTES || !steer_concerns(addr, length))
-		return;
+		return 0;
+	event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	event_put(&event);
 	watch_wait_advice();
+	return event.id;
 }
 
-/*
- * Returns whether a range may have advice from the monitor, and has none from the program. While
- * events wait, the table is not up to date.
- */
-static bool steer_has_advised(const void *addr, size_t length)
+void steer_not_unmapped(uint64_t id)
 {
-	uint64_t start = (uintptr_t)addr;
-	uint32_t i;
+	const struct event event = { .kind = EVENT_NOT_UNMAPPED, .id = id };
 
-	for (i = 0; i < STEER_PAGE_MAPS; i++) {
-		const struct advised *at = &steer_advised[i];
-
-		if (at->start <= start && start + length <= at->start + at->bytes)
-			return at->ever && !at->hinted;
-	}
-	return events_pending();
+	if (id)
+		event_put(&event);
 }
 
 /* The monitor gives its advice again, perhaps even between these calls. */
@@ -176,7 +188,7 @@ static long steer_remap_whole(void *old, size_t old_length, size_t length, int f
 	for (tries = 0; tries < 4; tries++) {
 		at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new,
 			  0);
-		if (!concerns || at != -EFAULT || !steer_has_advised(old, old_length) ||
+		if (!concerns || at != -EFAULT || !map_has_advised((uintptr_t)old, old_length) ||
 		    call(SYS_madvise, (long)old, (long)old_length, MADV_NORMAL, 0, 0, 0))
 			break;
 		/*
@@ -213,7 +225,9 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	if (event.kind == EVENT_MOVED) {
 		event.to = (uint64_t)at;
 		event.to_bytes = steer_pages(length);
+		event.flags = flags;
 		steer_widen(event.to, event.to + event.to_bytes);
+		steer_grow_table();
 		if (!steer_take_room(&event, event.to, event.to_bytes))
 			event.kind = EVENT_UNMAPPING;
 	}

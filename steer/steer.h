@@ -54,8 +54,13 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset);
  *
  * If the range is steered, and the monitor is giving advice at this moment, the call waits for that
  * one madvise(), so that the advice does not reach the memory that the program maps there next.
+ *
+ * Return: a number for steer_not_unmapped(); 0 if the range is not steered.
  */
-void steer_unmapping(void *addr, size_t length);
+uint64_t steer_unmapping(void *addr, size_t length);
+
+/* The call has failed, so advice may be left in its range. @id may be 0. */
+void steer_not_unmapped(uint64_t id);
 
 /**
  * steer_remap() - call mremap(2), and report it

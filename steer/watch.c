@@ -48,7 +48,7 @@ static struct own {
 	struct steer_page page __attribute__((aligned(4096)));
 	char pad[4096 - sizeof(struct steer_page) % 4096];
 	struct scan_buffers scan;
-	struct map maps[STEER_PAGE_MAPS];
+	struct map_block maps;
 } *watch_own;
 
 /* --- the thread --- */
@@ -271,7 +271,7 @@ static bool watch_take_own(void)
 	/* A child of fork() has none of it. */
 	call(SYS_madvise, at, sizeof(*watch_own), MADV_DONTFORK, 0, 0, 0);
 	watch_own = (struct own *)at;
-	steer_maps = watch_own->maps;
+	map_add_block(&watch_own->maps);
 	return true;
 }
 

@@ -30,6 +30,13 @@ uint64_t memory_for_cache(void)
 	return memory;
 }
 
+static uint64_t read_again;
+
+uint64_t memory_read_again(void)
+{
+	return read_again += 1024 * MB * (memory > SIZE);
+}
+
 /* The linker replaces look() with this function. */
 uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
@@ -174,7 +181,7 @@ static void burst_loses_nothing(void)
 	other = map_file(fd, PROT_READ, MAP_SHARED);
 	WAIT_FOR(told_of(at) && told_of(other));
 	WAIT_FOR((fault_elsewhere(1), __atomic_load_n(&held, __ATOMIC_SEQ_CST)));
-	for (i = 0; i < 1000; i++) {
+	for (i = 0; i < 2000; i++) {
 		steer_unmapping(at + i * 2 * PAGE, PAGE);
 		CHECK(!munmap(at + i * 2 * PAGE, PAGE));
 	}
@@ -256,6 +263,93 @@ static void part_that_is_left_has_no_advice(void)
 	WAIT_FOR(!has_flag(at, " rr"));
 }
 
+/* munmap() may fail, and the monitor forgets the mapping before that. */
+static void failed_unmap_leaves_no_advice(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	read_at_random(at, SIZE);
+	steer_not_unmapped(steer_unmapping(at, SIZE));
+	WAIT_FOR(!has_flag(at, " rr"));
+}
+
+/* An event may be older than the memory that lies there. */
+static void only_the_file_is_advised(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	forget_cached(fd);
+	CHECK(at != MAP_FAILED);
+	CHECK(mmap(at, 100 * MB, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == at);
+	/* One area more of the same mapping. */
+	CHECK(!mprotect(at + 16 * MB, 4 * MB, PROT_NONE));
+	steer_mapped(at, SIZE, PROT_READ, MAP_SHARED, 0);
+	WAIT_FOR(told_of(at) && !events_pending());
+	CHECK(told_of(at)->bytes == 100 * MB);
+	CHECK(!mprotect(at + 16 * MB, 4 * MB, PROT_READ));
+	read_at_random(at, 100 * MB);
+	CHECK(!has_flag(at + 100 * MB, " rr") && !has_flag(at + SIZE - PAGE, " rr"));
+}
+
+/* The program's advice may be given just before advice of the monitor, which does not know it. */
+static void overwritten_hint_is_repeated(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	read_at_random(at, SIZE);
+	CHECK(!madvise(at, SIZE, MADV_SEQUENTIAL));
+	/* As the monitor does. */
+	CHECK(!madvise(at, SIZE, MADV_RANDOM));
+	steer_hint(at, SIZE, MADV_SEQUENTIAL);
+	WAIT_FOR(has_flag(at, " sr") && !has_flag(at, " rr"));
+}
+
+/* More mappings than the page has room to report: they are steered, too. */
+static void last_of_many_mappings_is_steered(void)
+{
+	int fd = open_file(O_RDONLY), i;
+	char *at = NULL;
+
+	for (i = 0; i < 600; i++) {
+		at = map_file(fd, PROT_READ, MAP_SHARED);
+		if (i % 100 == 0)
+			WAIT_FOR(!events_pending());
+	}
+	WAIT_FOR(!events_pending());
+	forget_cached(fd);
+	read_at_random(at, SIZE);
+}
+
+/* Memory is found too small when the machine reads again more than the process requests. */
+static void crowded_memory_is_not_filled(void)
+{
+	const size_t size = 600 * MB;
+	int fd = open_file(O_RDWR), i;
+	volatile char *at;
+
+	memory = 4096 * MB;
+	CHECK(!ftruncate(fd, (off_t)size));
+	at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	steer_mapped((void *)at, size, PROT_READ, MAP_SHARED, 0);
+	/* Without the limit all of it would be requested after 2 % of its pages. */
+	for (i = 0; i < 20000; i++) {
+		(void)at[random_number() % (size / PAGE) * PAGE];
+		if (i % 8 == 0)
+			nap();
+	}
+	CHECK(told_of((void *)at)->amount[STEER_ACT_AHEAD] > 0);
+	CHECK(told_of((void *)at)->amount[STEER_ACT_AHEAD] < size / 2);
+	CHECK(!ftruncate(fd, SIZE));
+}
+
 RUN(scans_are_short)
 RUN(many_mappings_cost_no_more)
 RUN(other_memory_sends_no_event)
@@ -263,6 +357,11 @@ RUN(burst_loses_nothing)
 RUN(advice_goes_before_sleep)
 RUN(unconfirmed_advice_goes)
 RUN(part_that_is_left_has_no_advice)
+RUN(failed_unmap_leaves_no_advice)
+RUN(only_the_file_is_advised)
+RUN(overwritten_hint_is_repeated)
+RUN(last_of_many_mappings_is_steered)
+RUN(crowded_memory_is_not_filled)
 
 int main(void)
 {
@@ -274,6 +373,11 @@ int main(void)
 		cmocka_unit_test(advice_goes_before_sleep_test),
 		cmocka_unit_test(unconfirmed_advice_goes_test),
 		cmocka_unit_test(part_that_is_left_has_no_advice_test),
+		cmocka_unit_test(failed_unmap_leaves_no_advice_test),
+		cmocka_unit_test(only_the_file_is_advised_test),
+		cmocka_unit_test(overwritten_hint_is_repeated_test),
+		cmocka_unit_test(last_of_many_mappings_is_steered_test),
+		cmocka_unit_test(crowded_memory_is_not_filled_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);

@@ -54,7 +54,7 @@ static void event_without_room_is_reported_as_lost(void **state)
 	events_clear();
 	while (put(room + 1))
 		room++;
-	assert_int_equal(room, 256);
+	assert_int_equal(room, 1024);
 	assert_int_equal(events_lost(), EVENTS_LOST_HINT);
 	assert_false(events_lost());
 	for (i = 1; i <= room; i++) {

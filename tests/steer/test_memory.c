@@ -63,6 +63,22 @@ static void lowest_limit_counts(void **state)
 	assert_int_equal(memory(), LESS(1 * MB));
 }
 
+static void evicted_files_are_counted(void **state)
+{
+	uint64_t bytes = memory_read_again();
+	FILE *file = fopen("/proc/vmstat", "re");
+	unsigned long long pages = 0;
+	char line[128];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "workingset_refault_file %llu", &pages) == 1)
+			break;
+	fclose(file);
+	/* Other programs may read meanwhile. */
+	assert_true(bytes <= pages * 4096 && bytes >= pages / 2 * 4096);
+}
+
 static int make_groups(void **state)
 {
 	char text[80];
@@ -99,6 +115,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lowest_limit_counts, make_groups, remove_groups),
+		cmocka_unit_test(evicted_files_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -447,6 +447,34 @@ static void random_in_memory_is_read_at_once(void **state)
 	world_end(&w);
 }
 
+/* All of it is in the page cache, or memory holds less than several processes request. */
+static void little_is_requested(struct hm_facts facts, u64 most)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	facts.memory = w.a.facts.memory;
+	facts.window = w.a.facts.window;
+	w.a.facts = facts;
+	for (i = 0; i < 60000; i++)
+		access_page(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	assert_true(w.ahead <= most);
+	world_end(&w);
+}
+
+static void cached_pages_are_not_requested(void **state)
+{
+	little_is_requested((struct hm_facts){ .cached = true }, 0);
+}
+
+static void crowded_memory_is_not_filled(void **state)
+{
+	/* A few regions are hotter than the mean, by chance. */
+	little_is_requested((struct hm_facts){ .crowded = true }, PAGES / 100);
+}
+
 /* The kernel soon reads all of a small file by its own guesses, so single pages gain nothing. */
 static void small_files_are_left_to_the_kernel(void **state)
 {
@@ -680,6 +708,8 @@ int main(void)
 		cmocka_unit_test(chunks_with_a_short_window_are_left_alone),
 		cmocka_unit_test(random_is_known_after_few),
 		cmocka_unit_test(random_in_memory_is_read_at_once),
+		cmocka_unit_test(cached_pages_are_not_requested),
+		cmocka_unit_test(crowded_memory_is_not_filled),
 		cmocka_unit_test(small_files_are_left_to_the_kernel),
 		cmocka_unit_test(hot_part_is_read_at_once),
 		cmocka_unit_test(chunks_are_read_at_once),

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The table of mappings, fed with events. There is no monitor, and nothing is mapped. */
+#include "common.h"
+
+#include "events.h"
+#include "map.h"
+
+#define AT ((u64)1 << 40) /* an address that no program of this machine has */
+#define OTHER (2 * AT)
+
+static void *memory_of(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CHECK(at != MAP_FAILED);
+	return at;
+}
+
+static struct map *send(struct event event)
+{
+	if (event.kind == EVENT_MAPPED || event.kind == EVENT_MOVED) {
+		u64 start = event.kind == EVENT_MAPPED ? event.start : event.to;
+		u64 bytes = event.kind == EVENT_MAPPED ? event.bytes : event.to_bytes;
+
+		if (map_is_full())
+			CHECK(map_add_block(memory_of(sizeof(struct map_block))));
+		event.room_bytes = map_room(start, bytes);
+		event.room = memory_of(event.room_bytes);
+	}
+	return map_follow(&event);
+}
+
+static struct map *send_mapped(u64 start, u64 bytes, u64 offset)
+{
+	struct map *map =
+		send((struct event){ EVENT_MAPPED, .start = start, .bytes = bytes, .offset = offset,
+				     .prot = PROT_READ, .flags = MAP_SHARED });
+
+	CHECK(map && map->start == start && map->bytes == bytes);
+	return map;
+}
+
+/* As if the monitor had given the advice. */
+static void give(struct map *map, enum hm_mode mode)
+{
+	u32 i;
+
+	map_set_mode(map, map->advisor.first, map->advisor.end, mode);
+	for (i = 0; i < map->npieces; i++)
+		map->piece[i].given = mode;
+	map->advised = true;
+	map->changed = false;
+	map_publish(map);
+}
+
+static struct map *find(u64 start)
+{
+	struct map *map;
+
+	for_each_map(map)
+		if (map->start == start)
+			return map;
+	return NULL;
+}
+
+/* The mapping is left alone, and its advice is to be taken back. */
+static bool is_orphan(const struct map *map, u64 bytes)
+{
+	return map && map->orphan && map->bytes == bytes && map->changed &&
+	       map->piece[0].mode == HM_MODE_NORMAL && map->piece[0].given == HM_MODE_RANDOM;
+}
+
+static void failed_unmap_leaves_no_advice(void)
+{
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = SIZE, .id = 1 });
+	CHECK(!map_count());
+	send((struct event){ EVENT_NOT_UNMAPPED, .id = 1 });
+	CHECK(map_count() == 1 && is_orphan(find(AT), SIZE));
+	map_drop(find(AT));
+	/* A part, and a call that has not failed. */
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	send((struct event){ EVENT_UNMAPPING, .start = AT + SIZE / 2, .bytes = 8 * MB, .id = 2 });
+	send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = 8 * MB, .id = 3 });
+	send((struct event){ EVENT_NOT_UNMAPPED, .id = 3 });
+	CHECK(is_orphan(find(AT), 8 * MB) && !find(AT + SIZE / 2));
+}
+
+/* mremap() has moved a mapping, and another thread maps a file there before that is known. */
+static void moved_mapping_is_not_confused(void)
+{
+	struct map *map;
+
+	give(send_mapped(AT, SIZE, 16 * MB), HM_MODE_RANDOM);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	send_mapped(AT, SIZE / 2, 48 * MB);
+	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
+			     .to_bytes = SIZE });
+	CHECK(map_count() == 2);
+	map = find(OTHER);
+	CHECK(map && map->offset == 16 * MB && map->piece[0].given == HM_MODE_RANDOM);
+	map = find(AT);
+	CHECK(map && map->bytes == SIZE / 2 && map->offset == 48 * MB && !map->advised);
+}
+
+/* The first of the two events was lost, so the kernel's list of areas is read. */
+static void moved_mapping_leaves_its_place(void)
+{
+	send_mapped(AT, SIZE, 0);
+	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
+			     .to_bytes = SIZE });
+	CHECK(!map_count());
+}
+
+static void moved_pages_leave_the_mapping(void)
+{
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER, .to_bytes = SIZE,
+			     .flags = MREMAP_MAYMOVE | MREMAP_DONTUNMAP });
+	CHECK(map_count() == 2 && find(AT) && find(OTHER));
+	CHECK(find(AT)->piece[0].given == HM_MODE_RANDOM && !find(AT)->moving);
+}
+
+static u32 areas(void)
+{
+	struct map *map;
+	u32 n = 0;
+
+	for_each_map(map)
+		n += map->npieces - 1;
+	return n;
+}
+
+/* A process may have 65,530 areas, and needs them itself. */
+static void areas_are_few(void)
+{
+	struct map *map;
+	u32 i, k;
+
+	for (i = 0; i < 200; i++) {
+		map = send_mapped(AT + 2 * i * SIZE, SIZE, 0);
+		for (k = 0; k < 20; k++)
+			map_set_mode(map, 2 * k * REGION_PAGES, (2 * k + 1) * REGION_PAGES,
+				     HM_MODE_HUGE);
+	}
+	CHECK(areas() <= MAP_AREAS && areas() > MAP_AREAS / 2);
+	/* One mode for all of it is always possible. */
+	map_set_mode(map, map->advisor.first, map->advisor.end, HM_MODE_RANDOM);
+	CHECK(map->npieces == 1 && map->piece[0].mode == HM_MODE_RANDOM);
+	/* Others may have the areas of a mapping that has ended. */
+	send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = 100 * SIZE });
+	i = areas();
+	map_set_mode(map, 0, REGION_PAGES, HM_MODE_HUGE);
+	CHECK(areas() == i + 1);
+}
+
+static void table_grows(void)
+{
+	u32 i;
+
+	for (i = 0; i < 1000; i++)
+		send_mapped(AT + 2 * i * SIZE, SIZE, 0);
+	CHECK(map_count() == 1000 && map_overlaps(AT + 1998 * SIZE, PAGE));
+	for (i = 0; i < 1000; i++)
+		send((struct event){ EVENT_UNMAPPING, .start = AT + 2 * i * SIZE, .bytes = SIZE });
+	CHECK(!map_count() && !map_limit());
+}
+
+RUN(failed_unmap_leaves_no_advice)
+RUN(moved_mapping_is_not_confused)
+RUN(moved_mapping_leaves_its_place)
+RUN(moved_pages_leave_the_mapping)
+RUN(areas_are_few)
+RUN(table_grows)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(failed_unmap_leaves_no_advice_test),
+		cmocka_unit_test(moved_mapping_is_not_confused_test),
+		cmocka_unit_test(moved_mapping_leaves_its_place_test),
+		cmocka_unit_test(moved_pages_leave_the_mapping_test),
+		cmocka_unit_test(areas_are_few_test),
+		cmocka_unit_test(table_grows_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
