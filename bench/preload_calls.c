@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Measure the time that `hugemap run` adds to calls that do not concern it, in
- * nanoseconds for each call. The program runs alone and under the library in turns.
- * The best of all turns counts, because other work of the machine can only add time.
+ * Measure the time that `hugemap run` adds to calls, in nanoseconds for each call. The program
+ * runs alone and under the library in turns. The best of all turns counts, because other work of
+ * the machine can only add time.
  *
- *	preload-calls LIBRARY [FILE]	FILE: of 64 MB; mapped, and so steered, during the calls
+ *	preload-calls LIBRARY [FILE]	FILE: of 64 MB; mapped, and so steered, during the calls.
+ *					Its own mmap() and munmap() are measured too
  *
  * It starts itself as a child, once for each turn.
  */
@@ -21,8 +22,11 @@
 #define TURNS 7
 #define LOOPS 200000
 #define PAGE 4096ul
+#define FILE_BYTES (64ul << 20)
+#define FILE_LOOPS 2000
 
 static char *memory;
+static int file = -1;
 
 static void calls_madvise(void)
 {
@@ -45,9 +49,8 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } calls[] = {
-	{ "madvise", calls_madvise },
-	{ "mmap+munmap", calls_mmap },
-	{ "mremap", calls_mremap },
+	{ "madvise", calls_madvise }, { "mmap+munmap", calls_mmap }, { "mremap", calls_mremap },
+	{ "mmap, file", NULL },	      { "munmap, file", NULL },
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -78,21 +81,56 @@ static double calls_measure(void (*run)(void))
 	return best;
 }
 
+static int calls_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The medians of the calls for one mapping of the file. */
+static void calls_measure_file(double *map_ns, double *unmap_ns)
+{
+	static double map[FILE_LOOPS], unmap[FILE_LOOPS];
+	double start, middle;
+	void *at;
+	int i;
+
+	for (i = 0; i < FILE_LOOPS; i++) {
+		start = calls_now();
+		at = mmap(NULL, FILE_BYTES, PROT_READ, MAP_SHARED, file, 0);
+		middle = calls_now();
+		munmap(at, FILE_BYTES);
+		unmap[i] = calls_now() - middle;
+		map[i] = middle - start;
+		/* A program does something else between its mappings. */
+		usleep(200);
+	}
+	qsort(map, FILE_LOOPS, sizeof(double), calls_compare);
+	qsort(unmap, FILE_LOOPS, sizeof(double), calls_compare);
+	*map_ns = map[FILE_LOOPS / 2];
+	*unmap_ns = unmap[FILE_LOOPS / 2];
+}
+
 /* In the child: print one number per line. */
 static int calls_child(const char *path)
 {
+	double map_ns = 0, unmap_ns = 0;
 	size_t i;
 
 	memory = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (path) {
-		int fd = open(path, O_RDWR | O_CLOEXEC);
-		char *map = mmap(NULL, 64ul << 20, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		char *map;
 
-		if (fd < 0 || map == MAP_FAILED)
+		file = open(path, O_RDWR | O_CLOEXEC);
+		map = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+		if (file < 0 || map == MAP_FAILED)
 			return 1;
+		calls_measure_file(&map_ns, &unmap_ns);
 	}
-	for (i = 0; i < CALLS; i++)
+	for (i = 0; i < CALLS && calls[i].run; i++)
 		printf("%f\n", calls_measure(calls[i].run));
+	printf("%f\n%f\n", map_ns, unmap_ns);
 	return 0;
 }
 
@@ -122,13 +160,6 @@ static bool calls_turn(const char *self, const char *library, const char *path, 
 	fclose(from);
 	waitpid(pid, &status, 0);
 	return !status;
-}
-
-static int calls_compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 int main(int argc, char **argv)

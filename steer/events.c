@@ -22,13 +22,33 @@ static uint64_t head __attribute__((aligned(64))); /* events that were put */
 static uint64_t tail __attribute__((aligned(64))); /* events that were taken */
 static uint64_t done; /* events that were carried out */
 static uint32_t word; /* changes with each event */
-static uint32_t sleeps; /* the reader sleeps, or is about to */
+static uint32_t sleeps; /* enum sleep: the reader sleeps, or is about to */
 static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
 
 /* Return the turn at which a slot is free for the event of that number. Turns begin with 0. */
 static uint64_t events_turn_of(uint64_t number)
 {
 	return number / SLOTS * 2;
+}
+
+static void events_futex_wake(void)
+{
+	call(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+/*
+ * A wake-up costs the program several microseconds. A range that goes needs none: the reader
+ * gives no advice for as long as an event waits.
+ */
+static void events_wake_for(enum event_kind kind)
+{
+	uint32_t sleep;
+
+	__atomic_add_fetch(&word, 1, __ATOMIC_SEQ_CST);
+	sleep = __atomic_load_n(&sleeps, __ATOMIC_SEQ_CST);
+	if ((sleep && events_backlog() > SLOTS / 2) ||
+	    (sleep == SLEEP_UNTIL_EVENT && kind != EVENT_UNMAPPING && kind != EVENT_MOVING))
+		events_futex_wake();
 }
 
 bool event_put(const struct event *event)
@@ -52,7 +72,7 @@ bool event_put(const struct event *event)
 	}
 	slot[at % SLOTS].event = *event;
 	__atomic_store_n(&slot[at % SLOTS].turn, events_turn_of(at) + 1, __ATOMIC_RELEASE);
-	events_wake();
+	events_wake_for(event->kind);
 	return true;
 }
 
@@ -112,12 +132,12 @@ uint32_t events_word(void)
 	return __atomic_load_n(&word, __ATOMIC_SEQ_CST);
 }
 
-void events_sleep(uint32_t seen, uint64_t ns)
+void events_sleep(uint32_t seen, uint64_t ns, enum sleep kind)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000u),
 				 .tv_nsec = (long)(ns % 1000000000u) };
 
-	__atomic_store_n(&sleeps, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&sleeps, (uint32_t)kind, __ATOMIC_SEQ_CST);
 	call(SYS_futex, (long)&word, FUTEX_WAIT_PRIVATE, (long)seen, (long)&time, 0, 0);
 	__atomic_store_n(&sleeps, 0, __ATOMIC_SEQ_CST);
 }
@@ -126,5 +146,5 @@ void events_wake(void)
 {
 	__atomic_add_fetch(&word, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&sleeps, __ATOMIC_SEQ_CST))
-		call(SYS_futex, (long)&word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+		events_futex_wake();
 }

@@ -54,12 +54,17 @@ unsigned int events_lost(void);
 /* Reset the ring in a child of fork(). */
 void events_clear(void);
 
+enum sleep {
+	SLEEP_UNTIL_EVENT = 1, /* ... or until the time is over */
+	SLEEP_WITH_EVENTS, /* only half a ring of events ends it before */
+};
+
 /*
- * Sleep until an event comes or the time is over. The word changes with each event. The reader
- * reads it before it takes events and passes it to events_sleep(), so that it misses none.
+ * Sleep for a time. The word changes with each event. The reader reads it before it takes events
+ * and passes it to events_sleep(), so that it misses none.
  */
 uint32_t events_word(void);
-void events_sleep(uint32_t word, uint64_t ns);
+void events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 void events_wake(void);
 
 #endif /* HM_STEER_EVENTS_H */

@@ -4,6 +4,7 @@
 #include "area.h"
 #include "call.h"
 #include "record.h"
+#include "room.h"
 #include "uapi.h"
 
 #include <string.h>
@@ -206,6 +207,14 @@ static void map_end_record(struct map *map)
 	map->told = NULL;
 }
 
+/* Until the advisor has looked, no bit is set. */
+static void map_end_room(struct map *map)
+{
+	if (map->room)
+		room_give_back(map->seen, map->room, map->advisor.look);
+	map->room = 0;
+}
+
 static u32 map_extra(u32 pieces)
 {
 	return pieces ? pieces - 1 : 0;
@@ -220,8 +229,7 @@ static void map_set_pieces(struct map *map, u32 n)
 void map_drop(struct map *map)
 {
 	map_end_record(map);
-	if (map->room)
-		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
+	map_end_room(map);
 	map_set_pieces(map, 0);
 	map_advised[map->index] = (struct advised){};
 	map_used--;
@@ -251,7 +259,7 @@ static struct map *map_take_entry(const struct map *content)
 static void map_give_room_back(const struct event *event)
 {
 	if (event->room)
-		call(SYS_munmap, (long)event->room, (long)event->room_bytes, 0, 0, 0, 0);
+		room_give_back(event->room, event->room_bytes, false);
 }
 
 static struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event *event)
@@ -351,9 +359,7 @@ void map_leave(struct map *map)
 	u32 i;
 
 	map_end_record(map);
-	if (map->room)
-		call(SYS_munmap, (long)map->seen, (long)map->room, 0, 0, 0, 0);
-	map->room = 0;
+	map_end_room(map);
 	map->orphan = map->changed = true;
 	for (i = 0; i < map->npieces; i++)
 		map->piece[i].mode = HM_MODE_NORMAL;

@@ -417,9 +417,15 @@ u64 scan_run(u64 now)
 	return pace_wait_ns(&scan_pace);
 }
 
+bool scan_is_overdrawn(void)
+{
+	return scan_pace.credit_ns < 0;
+}
+
 void scan_soon(void)
 {
 	scan_pace.fruitless = 0;
+	scan_faulted = now_ns();
 }
 
 bool scan_begin(struct scan_buffers *buffers)

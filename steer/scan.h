@@ -18,6 +18,8 @@ bool scan_begin(struct scan_buffers *buffers);
  * nanoseconds to wait before the next call.
  */
 u64 scan_run(u64 now);
+/* Returns whether scans have cost so much that a new mapping must wait. */
+bool scan_is_overdrawn(void);
 /* A new mapping has come, so restart frequent scans. */
 void scan_soon(void);
 

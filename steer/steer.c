@@ -5,6 +5,7 @@
 #include "events.h"
 #include "map.h"
 #include "record.h"
+#include "room.h"
 #include "types.h"
 #include "watch.h"
 
@@ -79,44 +80,27 @@ static bool steer_concerns(const void *addr, size_t length)
 	       (events_pending() || map_overlaps((uintptr_t)addr, length)) && steer_is_owner();
 }
 
-/* In the program's own call: see watch_own in watch.c. Returns NULL if there is none. */
-static void *steer_take_memory(size_t bytes)
-{
-	long at = call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (call_failed(at))
-		return NULL;
-	/* A child of fork() has no monitor that could use it. */
-	call(SYS_madvise, at, (long)bytes, MADV_DONTFORK, 0, 0, 0);
-	return (void *)at;
-}
-
-static void steer_give_back(void *memory, size_t bytes)
-{
-	call(SYS_munmap, (long)memory, (long)bytes, 0, 0, 0, 0);
-}
-
+/* In the program's own call: see watch_own in watch.c. */
 static bool steer_take_room(struct event *event, uint64_t start, uint64_t bytes)
 {
 	event->room_bytes = map_room(start, bytes);
-	event->room = steer_take_memory(event->room_bytes);
+	event->room = room_take(event->room_bytes);
 	return event->room;
 }
 
 /* If there is no memory for it, the mapping is not steered. */
 static void steer_grow_table(void)
 {
-	struct map_block *block = map_is_full() ? steer_take_memory(sizeof(*block)) : NULL;
+	struct map_block *block = map_is_full() ? room_map(sizeof(*block)) : NULL;
 
 	if (block && !map_add_block(block))
-		steer_give_back(block, sizeof(*block));
+		room_unmap(block, sizeof(*block));
 }
 
 static void steer_put(const struct event *event)
 {
-	if (!event_put(event))
-		steer_give_back(event->room, event->room_bytes);
+	if (!event_put(event) && event->room)
+		room_give_back(event->room, event->room_bytes, false);
 }
 
 static uint64_t steer_pages(size_t length)

@@ -15,6 +15,7 @@
 #include "pace.h"
 #include "permit.h"
 #include "record.h"
+#include "room.h"
 #include "say.h"
 #include "scan.h"
 #include "state.h"
@@ -27,6 +28,9 @@
 
 /* The thread ends this long after the last mapping has gone. */
 #define WATCH_LINGER_NS (50 * MS)
+/* A new mapping may wait that long. */
+#define WATCH_SHORT_NS (5 * MS)
+
 bool watch_verbose;
 
 static int watch_barred; /* number of watch_stop() calls without a watch_allow() yet */
@@ -49,6 +53,7 @@ static struct own {
 	char pad[4096 - sizeof(struct steer_page) % 4096];
 	struct scan_buffers scan;
 	struct map_block maps;
+	struct room_slots rooms;
 } *watch_own;
 
 /* --- the thread --- */
@@ -169,6 +174,7 @@ static void watch_end_with_others(void)
 static void watch_loop(void)
 {
 	u64 now = now_ns(), mapped = now, alive = now, wait;
+	bool early;
 
 	while (state_is(RUNNING)) {
 		uint32_t word = events_word();
@@ -178,7 +184,7 @@ static void watch_loop(void)
 		now = now_ns();
 		if (!act_sync_all()) {
 			/* A thread of the program is putting an event. Wait for it. */
-			events_sleep(word, MS);
+			events_sleep(word, MS, SLEEP_UNTIL_EVENT);
 			continue;
 		}
 		if (map_count())
@@ -190,7 +196,10 @@ static void watch_loop(void)
 			alive = now;
 		}
 		wait = scan_run(now);
-		events_sleep(word, map_count() ? wait : WATCH_LINGER_NS);
+		wait = map_count() ? wait : WATCH_LINGER_NS;
+		/* A wake-up costs the program microseconds, and the next look is near. */
+		early = wait > WATCH_SHORT_NS && !scan_is_overdrawn();
+		events_sleep(word, wait, early ? SLEEP_UNTIL_EVENT : SLEEP_WITH_EVENTS);
 	}
 }
 
@@ -214,7 +223,7 @@ static void watch_end(void)
 			map->changed = true;
 		if (act_sync_all())
 			break;
-		events_sleep(word, MS);
+		events_sleep(word, MS, SLEEP_UNTIL_EVENT);
 	}
 	for_each_map(map)
 		map_drop(map);
@@ -236,8 +245,7 @@ static int watch_run(void *unused)
 		__atomic_store_n(&watch_cannot, true, __ATOMIC_SEQ_CST);
 		while (event_take(&event))
 			if (event.room)
-				call(SYS_munmap, (long)event.room, (long)event.room_bytes, 0, 0, 0,
-				     0);
+				room_give_back(event.room, event.room_bytes, false);
 		events_lost();
 		events_done();
 		state_set(STOPPED);
@@ -260,18 +268,15 @@ static int watch_run(void *unused)
 
 static bool watch_take_own(void)
 {
-	long at;
-
 	if (watch_own)
 		return true;
-	at = call(SYS_mmap, 0, sizeof(*watch_own), PROT_READ | PROT_WRITE,
-		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (call_failed(at))
+	watch_own = room_map(sizeof(*watch_own));
+	if (!watch_own)
 		return false;
-	/* A child of fork() has none of it. */
-	call(SYS_madvise, at, sizeof(*watch_own), MADV_DONTFORK, 0, 0, 0);
-	watch_own = (struct own *)at;
+	/* Most of it is never used. */
+	call(SYS_madvise, (long)watch_own, sizeof(*watch_own), MADV_NOHUGEPAGE, 0, 0, 0);
 	map_add_block(&watch_own->maps);
+	room_use(&watch_own->rooms);
 	return true;
 }
 
@@ -355,6 +360,7 @@ void watch_forget(void)
 	watch_barred = 0;
 	watch_thread = (struct thread){};
 	watch_own = NULL;
+	room_use(NULL);
 	map_child();
 	events_clear();
 }

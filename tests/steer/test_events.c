@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sched.h>
+#include <time.h>
 #include <cmocka.h>
 
 #include "events.h"
@@ -114,12 +115,68 @@ static void concurrent_writers_lose_no_event_silently(void **state)
 	assert_true(told == (lost > 0));
 }
 
+static uint32_t seen;
+static enum sleep sleep_kind;
+static bool awake;
+
+static void *sleeper(void *arg)
+{
+	events_sleep(seen, 1000000000000u, sleep_kind);
+	__atomic_store_n(&awake, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* The reader goes to sleep. Returns its thread. */
+static pthread_t let_sleep(enum sleep kind)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+	pthread_t thread;
+
+	seen = events_word();
+	sleep_kind = kind;
+	awake = false;
+	assert_int_equal(pthread_create(&thread, NULL, sleeper, NULL), 0);
+	nanosleep(&pause, NULL);
+	return thread;
+}
+
+static bool is_awake(void)
+{
+	const struct timespec pause = { .tv_nsec = 20000000 };
+
+	nanosleep(&pause, NULL);
+	return __atomic_load_n(&awake, __ATOMIC_SEQ_CST);
+}
+
+/* A wake-up costs the program's thread microseconds. */
+static void reader_sleeps_with_events(void **state)
+{
+	const struct event gone = { .kind = EVENT_UNMAPPING };
+	pthread_t thread;
+	uint64_t i;
+
+	events_clear();
+	thread = let_sleep(SLEEP_WITH_EVENTS);
+	assert_true(put(1) && event_put(&gone));
+	assert_false(is_awake());
+	for (i = 0; i < 600; i++)
+		assert_true(put(i));
+	pthread_join(thread, NULL);
+	events_clear();
+	thread = let_sleep(SLEEP_UNTIL_EVENT);
+	assert_true(event_put(&gone));
+	assert_false(is_awake());
+	assert_true(put(1));
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(order_is_kept),
 		cmocka_unit_test(event_without_room_is_reported_as_lost),
 		cmocka_unit_test(concurrent_writers_lose_no_event_silently),
+		cmocka_unit_test(reader_sleeps_with_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

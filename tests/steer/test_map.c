@@ -4,6 +4,7 @@
 
 #include "events.h"
 #include "map.h"
+#include "room.h"
 
 #define AT ((u64)1 << 40) /* an address that no program of this machine has */
 #define OTHER (2 * AT)
@@ -168,12 +169,42 @@ static void table_grows(void)
 	CHECK(!map_count() && !map_limit());
 }
 
+/* Most rooms need no system call. They hold zeros. */
+static void rooms_are_used_again(void)
+{
+	struct room_slots *slots = memory_of(sizeof(*slots));
+	char *room[ROOM_SLOTS], *other;
+	u32 i, k;
+
+	room_use(slots);
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < ROOM_SLOTS; i++) {
+			room[i] = room_take(ROOM_SLOT_BYTES);
+			CHECK(room[i] >= slots->slot[0] && room[i] < slots->slot[ROOM_SLOTS]);
+			CHECK(!room[i][0] && !room[i][ROOM_SLOT_BYTES - 1]);
+			memset(room[i], (int)i + 1, ROOM_SLOT_BYTES);
+		}
+		/* There are no more, and none of them was given twice. */
+		other = room_take(PAGE);
+		CHECK(other && (other < slots->slot[0] || other >= slots->slot[ROOM_SLOTS]));
+		room_give_back(other, PAGE, true);
+		for (i = 0; i < ROOM_SLOTS; i++) {
+			CHECK(room[i][0] == (char)(i + 1) &&
+			      room[i][ROOM_SLOT_BYTES - 1] == (char)(i + 1));
+			room_give_back(room[i], ROOM_SLOT_BYTES, true);
+		}
+	}
+	other = room_take(ROOM_SLOT_BYTES + 1);
+	CHECK(other && (other < slots->slot[0] || other >= slots->slot[ROOM_SLOTS]));
+}
+
 RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
 RUN(areas_are_few)
 RUN(table_grows)
+RUN(rooms_are_used_again)
 
 int main(void)
 {
@@ -184,6 +215,7 @@ int main(void)
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
 		cmocka_unit_test(areas_are_few_test),
 		cmocka_unit_test(table_grows_test),
+		cmocka_unit_test(rooms_are_used_again_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

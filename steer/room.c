@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "room.h"
+
+#include "call.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+static struct room_slots *room_slots;
+static u32 room_free; /* a bit for each slot */
+
+_Static_assert(ROOM_SLOTS == 32, "a bit for each slot");
+
+void room_use(struct room_slots *slots)
+{
+	room_slots = slots;
+	__atomic_store_n(&room_free, slots ? ~0u : 0, __ATOMIC_RELEASE);
+}
+
+void *room_map(size_t bytes)
+{
+	long at = call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (call_failed(at))
+		return NULL;
+	call(SYS_madvise, at, (long)bytes, MADV_DONTFORK, 0, 0, 0);
+	return (void *)at;
+}
+
+void room_unmap(void *at, size_t bytes)
+{
+	call(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0);
+}
+
+void *room_take(size_t bytes)
+{
+	u32 free = __atomic_load_n(&room_free, __ATOMIC_ACQUIRE);
+
+	while (bytes <= ROOM_SLOT_BYTES && free)
+		if (__atomic_compare_exchange_n(&room_free, &free, free & (free - 1), true,
+						__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+			return room_slots->slot[__builtin_ctz(free)];
+	return room_map(bytes);
+}
+
+void room_give_back(void *at, size_t bytes, bool written)
+{
+	size_t into = (uintptr_t)at - (uintptr_t)room_slots;
+
+	if (!room_slots || into >= sizeof(*room_slots)) {
+		room_unmap(at, bytes);
+		return;
+	}
+	if (written)
+		memset(at, 0, bytes);
+	__atomic_or_fetch(&room_free, 1u << into / ROOM_SLOT_BYTES, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Memory for the data of a mapping. The program's thread takes it, in its own call, and the
+ * monitor gives it back. Most rooms come from memory that is there already, without a system call.
+ */
+#ifndef HM_STEER_ROOM_H
+#define HM_STEER_ROOM_H
+
+#include "types.h"
+
+/* A slot is large enough for a mapping of 600 MB. */
+#define ROOM_SLOTS 32u
+#define ROOM_SLOT_BYTES (24u << 10)
+
+struct room_slots {
+	char slot[ROOM_SLOTS][ROOM_SLOT_BYTES];
+};
+
+/* Rooms come from there, too. All zeros. NULL = no more, in a child of fork(). */
+void room_use(struct room_slots *slots);
+
+/* Memory that a child of fork() does not have. Returns NULL if there is none. */
+void *room_map(size_t bytes);
+void room_unmap(void *at, size_t bytes);
+
+/* Returns zeros, or NULL. Any thread may call it. */
+void *room_take(size_t bytes);
+/* @written: the room may hold other bytes than zeros. */
+void room_give_back(void *at, size_t bytes, bool written);
+
+#endif /* HM_STEER_ROOM_H */
