@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* The functions before which the monitor thread must have ended, and chroot(2). */
-#include "preload.h"
+#include "process.h"
 
 #include <grp.h>
 #include <sched.h>
@@ -10,6 +10,7 @@
 
 #include "exec.h"
 #include "next.h"
+#include "preload.h"
 #include "settings.h"
 #include "steer.h"
 
@@ -45,11 +46,13 @@ PRELOAD_EXPORT int setns(int fd, int type)
 	return (int)preload_result(result);
 }
 
-/*
- * A seccomp filter may be installed on all threads. It allows the system calls that the
- * program makes, and may kill the process for one that only this library makes. Most programs
- * install it with the system call seccomp(2) itself, after PR_SET_NO_NEW_PRIVS.
- */
+void process_begin_filter(void)
+{
+	exec_begin_filter();
+	if (settings.on)
+		steer_never();
+}
+
 PRELOAD_EXPORT int prctl(int option, ...)
 {
 	long arg[4];
@@ -60,11 +63,8 @@ PRELOAD_EXPORT int prctl(int option, ...)
 	for (i = 0; i < 4; i++)
 		arg[i] = va_arg(args, long);
 	va_end(args);
-	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) {
-		exec_begin_filter();
-		if (settings.on)
-			steer_never();
-	}
+	if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
+		process_begin_filter();
 	return (int)preload_result(call(SYS_prctl, option, arg[0], arg[1], arg[2], arg[3], 0));
 }
 

@@ -253,6 +253,11 @@ void steer_never(void)
 	watch_stop();
 }
 
+bool steer_is_monitor(pid_t thread)
+{
+	return thread > 0 && watch_is_thread(thread) && steer_is_owner();
+}
+
 const struct steer_page *steer_own_page(void)
 {
 	/* A child of a raw fork does not have the page. */

@@ -93,6 +93,9 @@ void steer_alone_end(void);
 /* End the thread as steer_alone() does, but permanently: no mapping starts it again. */
 void steer_never(void);
 
+/* Returns whether a thread of this process is the monitor thread. */
+bool steer_is_monitor(pid_t thread);
+
 /**
  * steer_own_page() - the report of the steered mappings and of the advice given (see page.h)
  *

@@ -324,6 +324,11 @@ bool watch_start(void)
 	return !state_is(STOPPED);
 }
 
+bool watch_is_thread(int number)
+{
+	return __atomic_load_n(&watch_thread.id, __ATOMIC_ACQUIRE) == number;
+}
+
 void watch_stop(void)
 {
 	const struct timespec pause = { .tv_nsec = 20000 };

@@ -14,6 +14,8 @@ bool watch_is_impossible(void);
  * memory is mapped here, in the caller's context.
  */
 bool watch_start(void);
+/* Returns whether the thread has that number. */
+bool watch_is_thread(int number);
 /*
  * End the thread, and wait until the kernel does not count it any more, however long that takes. No
  * caller can start it again until watch_allow() was called once for each watch_stop().

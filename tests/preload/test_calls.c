@@ -54,6 +54,12 @@ static void keeps_errno(struct file file)
 	KEEPS(ftruncate(file.fd, SIZE));
 	KEEPS(unshare(0));
 	KEEPS(prctl(PR_GET_DUMPABLE));
+	KEEPS(syscall(SYS_getpid));
+	KEEPS(p = (char *)syscall(SYS_mmap, NULL, PAGE, PROT_READ, MAP_SHARED, file.fd, MB));
+	assert_int_equal((unsigned char)*p, byte_of(MB));
+	KEEPS(p = (char *)syscall(SYS_mremap, p, PAGE, 2 * PAGE, MREMAP_MAYMOVE, NULL));
+	KEEPS(syscall(SYS_madvise, p, PAGE, MADV_RANDOM));
+	KEEPS(syscall(SYS_munmap, p, 2 * PAGE));
 }
 
 static void success_keeps_errno(void **state)
@@ -84,6 +90,10 @@ static void failure_returns_the_errno_of_linux(void **state)
 
 	file_new(&file, SIZE);
 	p = map_shared(&file, PROT_READ);
+	FAILS(syscall(SYS_munmap, 1, 1), EINVAL);
+	FAILS(syscall(SYS_close, -1), EBADF);
+	FAILS(syscall(-1), ENOSYS);
+	FAILS(syscall(SYS_seccomp, 99, 0, NULL), EINVAL);
 	FAILS(mmap(NULL, SIZE, PROT_READ, MAP_SHARED, -1, 0), EBADF);
 	FAILS(mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 5), EINVAL);
 	FAILS(mmap(NULL, 0, PROT_READ, MAP_SHARED, file.fd, 0), EINVAL);

@@ -134,7 +134,11 @@ static void become_another_user(void)
 {
 	char *p = map_here(PROT_READ);
 
-	CHECK(!unshare(CLONE_NEWUSER));
+	CHECK(!unshare(CLONE_VM | CLONE_SIGHAND | CLONE_THREAD));
+	CHECK(wait_for_watchers(0));
+	munmap(p, SIZE);
+	p = map_here(PROT_READ);
+	CHECK(!syscall(SYS_unshare, CLONE_NEWUSER));
 	CHECK((unsigned char)p[MB] == byte_of(MB));
 	munmap(p, SIZE);
 	map_here(PROT_READ);
@@ -203,8 +207,108 @@ static void setuid_changes_all_threads(void **state)
 	in_child(drop_root);
 }
 
+/* The same by the system call of one thread: a monitor thread would belong to that user. */
+static void drop_root_alone(void)
+{
+	char *p = map_here(PROT_READ);
+
+	CHECK(!syscall(SYS_setresuid, -1, 65534, -1));
+	CHECK(!watchers());
+	munmap(p, SIZE);
+	p = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 0);
+	CHECK((unsigned char)p[MB] == byte_of(MB) && !watchers());
+}
+
+static void no_monitor_belongs_to_one_thread(void **state)
+{
+	if (geteuid())
+		skip();
+	in_child(drop_root_alone);
+}
+
+static int number_of_watcher(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	int last = 0;
+
+	while ((entry = readdir(dir)))
+		if (atoi(entry->d_name) > last)
+			last = atoi(entry->d_name);
+	closedir(dir);
+	return last;
+}
+
+/* As libpsx does: it waits until each thread that is listed has taken the signal, or has ended. */
+static void signal_all_threads(void)
+{
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		char *p = map_here(PROT_READ);
+
+		CHECK(syscall(i ? SYS_tgkill : SYS_tkill, i ? getpid() : number_of_watcher(),
+			      i ? number_of_watcher() : SIGUSR1, SIGUSR1) == -1);
+		CHECK(errno == ESRCH && !watchers());
+		munmap(p, SIZE);
+	}
+	map_here(PROT_READ);
+}
+
+static void monitor_that_gets_a_signal_ends(void **state)
+{
+	in_child(signal_all_threads);
+}
+
+static void map_by_system_call(void)
+{
+	char *p = (char *)syscall(SYS_mmap, NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 0);
+
+	CHECK(p != MAP_FAILED && (unsigned char)p[MB] == byte_of(MB) && wait_for_watchers(1));
+	CHECK(!syscall(SYS_munmap, p, SIZE) && wait_for_watchers(0));
+}
+
+static int ran;
+
+static void run_alone(void)
+{
+	ran = 1;
+	_exit(3);
+}
+
+/* The child of clone() returns from syscall() to the address on its own stack. */
+static void clone_by_system_call(void)
+{
+	static void *stack[4096] __attribute__((aligned(16)));
+	int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+	pid_t pid;
+
+#if defined(__x86_64__)
+	stack[4089] = (void *)run_alone;
+	pid = (pid_t)syscall(SYS_clone, flags, stack + 4089, NULL, NULL, NULL);
+	CHECK(pid > 0 && end_of(pid) == 3 && ran);
+#else
+	(void)stack, (void)flags, (void)run_alone;
+#endif
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!pid)
+		_exit(4);
+	CHECK(pid > 0 && end_of(pid) == 4);
+	CHECK(syscall(SYS_clone, CLONE_THREAD, NULL, NULL, NULL, NULL) == -1 && errno == EINVAL);
+}
+
+static void clone_returns_on_its_stack(void **state)
+{
+	in_child(clone_by_system_call);
+}
+
+static void system_calls_are_seen(void **state)
+{
+	in_child(map_by_system_call);
+}
+
 /* A program installs a seccomp filter that forbids madvise(). */
-static void filter(void)
+static void filter_after(bool prctl_first)
 {
 	static struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -217,8 +321,10 @@ static void filter(void)
 	volatile char *p = map_here(PROT_READ);
 	size_t at;
 
-	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
-	CHECK(!watchers());
+	if (prctl_first) {
+		CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+		CHECK(!watchers());
+	}
 	CHECK(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
 	for (at = 0; at < SIZE; at += PAGE)
 		(void)p[at];
@@ -230,9 +336,22 @@ static void filter(void)
 	CHECK(!watchers());
 }
 
+static void filter(void)
+{
+	filter_after(true);
+}
+
+/* CAP_SYS_ADMIN needs no prctl() before the system call. */
+static void raw_filter(void)
+{
+	filter_after(false);
+}
+
 static void monitor_stops_before_a_filter(void **state)
 {
 	in_child(filter);
+	if (!geteuid())
+		in_child(raw_filter);
 }
 
 static void *end_later(void *arg)
@@ -266,6 +385,10 @@ int main(void)
 		cmocka_unit_test(unshare_finds_the_process_alone),
 		cmocka_unit_test(setns_finds_the_process_alone),
 		cmocka_unit_test(setuid_changes_all_threads),
+		cmocka_unit_test(no_monitor_belongs_to_one_thread),
+		cmocka_unit_test(monitor_that_gets_a_signal_ends),
+		cmocka_unit_test(system_calls_are_seen),
+		cmocka_unit_test(clone_returns_on_its_stack),
 		cmocka_unit_test(monitor_stops_before_a_filter),
 		cmocka_unit_test(process_ends_with_its_last_thread),
 	};
