@@ -377,6 +377,53 @@ static void alone_waits(void)
 	WAIT_FOR(threads_now() == 2);
 }
 
+/* The calls of the monitor end the process from now on, in all threads. */
+static bool filter_all_threads(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrusage, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { .len = COUNT(code), .filter = code };
+
+	return !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+}
+
+static int filtered; /* 1 = yes, -1 = the call has failed */
+
+static void *filter_alone(void *unused)
+{
+	(void)unused;
+	steer_never();
+	__atomic_store_n(&filtered, filter_all_threads() ? 1 : -1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* A device hangs, and the monitor waits for it: the filter comes when the device goes on. */
+static void filter_waits(void)
+{
+	int fd = open_file(O_RDONLY), i;
+	pthread_t thread;
+
+	hold = true;
+	in_order(map_file(fd, PROT_READ, MAP_SHARED), MB, false);
+	WAIT_FOR(__atomic_load_n(&held, __ATOMIC_SEQ_CST));
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!pthread_create(&thread, NULL, filter_alone, NULL));
+	for (i = 0; i < 300; i++) {
+		CHECK(!__atomic_load_n(&filtered, __ATOMIC_SEQ_CST));
+		nap();
+	}
+	__atomic_store_n(&hold, false, __ATOMIC_SEQ_CST);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(__atomic_load_n(&filtered, __ATOMIC_SEQ_CST) == 1 && threads_now() == 1);
+	in_order(map_file(fd, PROT_READ, MAP_SHARED), MB, false);
+	CHECK(threads_now() == 1);
+}
+
 /*
  * The handler of pthread_atfork(3) does not run in children of a raw clone or fork. They have
  * neither the monitor nor its memory.
@@ -414,6 +461,7 @@ RUN(without_huge_pages)
 RUN(large_base_pages_are_refused)
 RUN(devices_are_found)
 RUN(alone_waits)
+RUN(filter_waits)
 RUN(raw_children)
 
 int main(void)
@@ -429,6 +477,7 @@ int main(void)
 		cmocka_unit_test(large_base_pages_are_refused_test),
 		cmocka_unit_test(devices_are_found_test),
 		cmocka_unit_test(alone_waits_test),
+		cmocka_unit_test(filter_waits_test),
 		cmocka_unit_test(raw_children_test),
 	};
 
