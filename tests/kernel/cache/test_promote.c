@@ -687,7 +687,7 @@ static void test_absent_huge_or_unreadable_block_is_not_promoted(void **state)
 	assert_int_equal(fault(env.file, P(5), HM_ACCESS_READ, &unit), HM_FILL);
 	hm_fill_done(&unit, -EIO, false);
 	/* A block that cannot be read as a whole is no candidate. */
-	fill(env.file, 5, HM_BLOCK_PAGES, AUTO);
+	fill(env.file, 5, HM_BLOCK_PAGES - 1, AUTO);
 	assert_false(hm_promote_pick(env.cache, &p));
 	p = (struct hm_promotion){ .unit = { .file = env.file, .pgoff = P(5) } };
 	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_GONE);
