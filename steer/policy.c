@@ -758,7 +758,8 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 		a->chunk_pages /= 2;
 	}
 	policy_decide(a, now_ms);
-	policy_sweep(a);
+	if (next)
+		policy_sweep(a);
 	policy_stride_ahead(a);
 	for (t = a->track; t < a->track + HM_TRACKS; t++)
 		if (policy_is_used(t) && t->grown == a->look)
