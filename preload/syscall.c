@@ -101,16 +101,14 @@ __asm__(".text\n\t"
 	".size syscall, . - syscall");
 #endif
 
-/* Only the assembler code above refers to these. */
-long syscall_failed(long result);
-long syscall_any(long number, long a, long b, long c, long d, long e, long f);
-
-__attribute__((used)) long syscall_failed(long result)
+/* Only the assembler code above refers to these two functions. */
+__attribute__((used)) static long syscall_failed(long result)
 {
 	return preload_result(result);
 }
 
-__attribute__((used)) long syscall_any(long number, long a, long b, long c, long d, long e, long f)
+__attribute__((used)) static long syscall_any(long number, long a, long b, long c, long d, long e,
+					      long f)
 {
 	switch (number) {
 	case SYS_mmap:

@@ -67,8 +67,8 @@ static u64 act_end_of_file(const struct area *first, u64 upto)
 
 /*
  * The event may be old, and the program may have mapped other memory at this address since. If the
- * offset of the area differs from the offset in the event, the mapping is not steered. Only the part
- * that is still mapped is steered.
+ * offset of the area differs from the offset in the event, the mapping is not steered. Only the
+ * part that is still mapped is steered.
  */
 bool act_settle(struct map *map)
 {
