@@ -20,7 +20,8 @@ ROOTS = ["bench", "cli", "kernel/cache", "kernel/data", "kernel/fs", "kernel/mm"
 SINGLE = ["kernel", "kernel/compat"]
 
 # Headers of a contract: several files define what they declare, so each is a node of its own.
-CONTRACTS = {"kernel/cache": {"cache.h", "fault.h", "file.h", "readahead.h", "writeback.h"}}
+CONTRACTS = {"kernel/cache": {"cache.h", "fault.h", "file.h", "readahead.h", "reclaim.h",
+                              "writeback.h"}}
 
 # Directory: the directories below it, whose headers it may include.
 LAYERS = {

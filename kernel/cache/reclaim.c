@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Reclaim: the choice of the clean units that leave the cache when frames are short, in batches of
+ * contiguous runs.
+ *
+ * Reclaim works on one shard at a time. It claims units at the end of the inactive queue that were
+ * not accessed there, and makes as many others inactive. It never chooses dirty units: write-back
+ * makes them clean first.
+ */
+#include "access.h"
+#include "cache.h"
+#include "index.h"
+#include "pool.h"
+#include "queue.h"
+#include "reclaim.h"
+
+/* Rounds without a victim, because all units found were not clean, before reclaim gives up. */
+#define RECLAIM_ROUNDS 32u
+
+/*
+ * How many accessed use-once units stay, because their readers may still use them: in all shards
+ * together, but at least one in each.
+ */
+#define USE_ONCE_KEEP 4u
+#define USE_ONCE_KEEP_BASE 128u
+/* How long a use-once unit that was read ahead may wait for its first access. */
+#define USE_ONCE_WAIT_MS 30000u
+
+/*
+ * Hysteresis between the kinds: reclaim evicts from the other kind only if its oldest unit is older
+ * by this much. For a young pool the margin is smaller: the age of the oldest unit of this kind.
+ */
+#define OTHER_KIND_MARGIN_MS 1000u
+
+/* Split frames that reclaim examines to find one that it can empty. */
+#define ISOLATE_TRIES 8u
+
+/* Insert a victim in file and offset order, so that the engine can unmap neighbours together. */
+static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
+				  enum hm_kind kind, u32 frame, bool evict)
+{
+	u32 i = *n;
+
+	while (i > 0) {
+		const struct hm_unit *other = &victims[i - 1].unit;
+
+		if (other->file->id < desc->file->id ||
+		    (other->file == desc->file && other->pgoff < desc->pgoff))
+			break;
+		victims[i] = victims[i - 1];
+		i--;
+	}
+	victims[i] = (struct hm_victim){
+		.unit = { .file = desc->file,
+			  .pgoff = desc->pgoff,
+			  .npages = hm_kind_pages(kind),
+			  .frame = frame },
+		.evict = evict,
+	};
+	(*n)++;
+}
+
+/* The result of a check of a queued unit. */
+enum unit_check {
+	UNIT_IDLE, /* clean and not accessed; claimed, if the caller wanted that */
+	UNIT_REFERENCED, /* it was accessed; its reference bit is clear now */
+	UNIT_NOT_CLEAN,
+};
+
+/*
+ * Check a queued unit. If it is clean and was accessed, clear its reference bit. If it was not
+ * accessed and @claim is set, claim it for eviction.
+ *
+ * The caller holds queue_lock, so the frame keeps its owner (desc->word). But the word of the owner
+ * may not contain this frame yet. Such a unit counts as not clean. Example, for a unit that leaves
+ * the cache and gets the same frame again:
+ *
+ *   CPU 0: finishes a write-back of the unit, and is about to call hm_queue_insert()
+ *   CPU 1: evicts the unit; hm_fault_miss() takes the same frame and sets desc->word
+ *   CPU 0: hm_queue_insert() finds its unit in desc->word and queues the frame
+ *   CPU 2: finds the frame here, before CPU 1 puts it into the word
+ */
+static enum unit_check hm_reclaim_check_unit(struct hm_desc *desc, u32 frame, bool claim)
+{
+	hm_atomic_t *at = hm_ptr_read(&desc->word);
+	u64 word = hm_atomic_read(at);
+
+	for (;;) {
+		if (hm_word_state(word) != HM_CLEAN || hm_word_frame(word) != frame)
+			return UNIT_NOT_CLEAN;
+		if (word & HM_W_REF) {
+			if (hm_atomic_cas(at, &word, word & ~HM_W_REF))
+				return UNIT_REFERENCED;
+		} else if (!claim) {
+			return UNIT_IDLE;
+		} else if (hm_atomic_cas(at, &word, (word & ~HM_W_STATE) | HM_EVICTING)) {
+			return UNIT_IDLE;
+		}
+	}
+}
+
+/*
+ * Reclaim has unlinked a unit that is not clean. The task that makes it clean queues it again.
+ * Until then reclaim cannot empty the container of the unit, so the pool may use the free base
+ * frames there.
+ */
+static void hm_reclaim_unlinked_not_clean(struct hm_cache *cache, u32 frame)
+{
+	if (hm_frame_is_base(cache, frame))
+		hm_pool_unisolate(cache, frame);
+}
+
+/*
+ * Return the age of a stamp. If the clock ticked after @now was read, the stamp may be newer than
+ * @now, by less than a minute: then return 0.
+ */
+static u32 hm_reclaim_age_since(u32 now, u32 stamp)
+{
+	return now - stamp < ~0u - 60000 ? now - stamp : 0;
+}
+
+/* Return the queue for a unit that was accessed while inactive. */
+static enum hm_queue hm_reclaim_reactivation_queue(const struct hm_desc *desc)
+{
+	return desc->priority == HM_PRIORITY_HIGH ? HM_Q_HIGH : HM_Q_MAIN;
+}
+
+/* Claim up to @want units from the end of the inactive queue. The caller holds queue_lock. */
+static u32 hm_reclaim_take_inactive(struct hm_cache *cache, struct hm_shard *shard,
+				    enum hm_kind kind, u32 want, struct hm_victim *victims, u32 *n)
+{
+	struct hm_list *list = &shard->list[kind][HM_Q_INACTIVE];
+	u32 count = hm_list_count(list);
+	u32 budget = count < HM_SCAN_MAX ? count : HM_SCAN_MAX;
+	u32 taken = 0;
+
+	while (taken < want && budget-- > 0) {
+		u32 frame = list->tail;
+		struct hm_desc *desc = hm_desc_of(cache, frame);
+
+		hm_queue_unlink(cache, shard, frame);
+		switch (hm_reclaim_check_unit(desc, frame, true)) {
+		case UNIT_IDLE:
+			hm_reclaim_add_victim(victims, n, desc, kind, frame, true);
+			taken++;
+			break;
+		case UNIT_REFERENCED:
+			hm_queue_push(cache, shard, frame, hm_reclaim_reactivation_queue(desc),
+				      false);
+			hm_count(cache, HM_C_REACTIVATED, 1);
+			break;
+		case UNIT_NOT_CLEAN:
+			hm_reclaim_unlinked_not_clean(cache, frame);
+			break;
+		}
+	}
+	return taken;
+}
+
+/* Count the accessed units among the oldest use-once units. The caller holds queue_lock. */
+static u32 hm_reclaim_use_once_used(struct hm_cache *cache, const struct hm_list *list)
+{
+	u32 frame = list->tail, left = hm_list_count(list), used = 0;
+
+	if (left > HM_SCAN_MAX)
+		left = HM_SCAN_MAX;
+	for (; left--; frame = hm_desc_of(cache, frame)->prev) {
+		if (!(hm_atomic_read(hm_ptr_read(&hm_desc_of(cache, frame)->word)) & HM_W_AHEAD))
+			used++;
+	}
+	return used;
+}
+
+/*
+ * Claim up to @want use-once units, the oldest first, even if they were accessed: each is accessed
+ * once. Keep the units that were accessed last, because their readers may still use them. Keep
+ * unused read-ahead for USE_ONCE_WAIT_MS, then move it to probation. @all: no other unit is left,
+ * so claim these as well.
+ */
+static u32 hm_reclaim_take_use_once(struct hm_cache *cache, struct hm_shard *shard,
+				    enum hm_kind kind, bool all, u32 want,
+				    struct hm_victim *victims, u32 max, u32 *n)
+{
+	struct hm_list *list = &shard->list[kind][HM_Q_USE_ONCE];
+	u32 keep_total = kind == HM_BASE ? USE_ONCE_KEEP_BASE : USE_ONCE_KEEP;
+	u32 keep = keep_total / cache->nshards ?: 1;
+	u32 now = (u32)hm_atomic_read(&cache->clock);
+	u32 frame, next, left, used, taken = 0;
+
+	hm_spin_lock(&shard->queue_lock);
+	used = hm_reclaim_use_once_used(cache, list);
+	left = hm_list_count(list) < HM_SCAN_MAX ? hm_list_count(list) : HM_SCAN_MAX;
+	for (frame = list->tail; left-- && taken < want && *n < max; frame = next) {
+		struct hm_desc *desc = hm_desc_of(cache, frame);
+		bool ahead = hm_atomic_read(hm_ptr_read(&desc->word)) & HM_W_AHEAD;
+		enum unit_check check;
+
+		next = desc->prev;
+		if (!all && (ahead ? hm_reclaim_age_since(now, desc->stamp) < USE_ONCE_WAIT_MS :
+				     used <= keep))
+			continue;
+		hm_queue_unlink(cache, shard, frame);
+		check = ahead && !all ? UNIT_REFERENCED : hm_reclaim_check_unit(desc, frame, true);
+		if (check == UNIT_REFERENCED && !ahead)
+			check = hm_reclaim_check_unit(desc, frame, true);
+		if (check == UNIT_IDLE) {
+			hm_reclaim_add_victim(victims, n, desc, kind, frame, true);
+			taken++;
+		} else if (check == UNIT_REFERENCED) {
+			hm_queue_push(cache, shard, frame, HM_Q_PROBATION, false);
+		} else {
+			hm_reclaim_unlinked_not_clean(cache, frame);
+		}
+		used -= !ahead;
+	}
+	hm_spin_unlock(&shard->queue_lock);
+	return taken;
+}
+
+static u32 hm_reclaim_use_once(struct hm_cache *cache, enum hm_kind kind, bool all, u32 want,
+			       struct hm_victim *victims, u32 max, u32 *n)
+{
+	u32 taken = 0, i;
+
+	for (i = 0; i < cache->nshards && taken < want; i++) {
+		struct hm_shard *shard = &cache->shards[i];
+
+		if (hm_list_count(&shard->list[kind][HM_Q_USE_ONCE]))
+			taken += hm_reclaim_take_use_once(cache, shard, kind, all, want - taken,
+							  victims, max, n);
+	}
+	return taken;
+}
+
+/* Count the queued units of a shard: the clean ones, and a few that are not clean any more. */
+static u32 hm_reclaim_shard_clean(const struct hm_shard *shard, enum hm_kind kind)
+{
+	const struct hm_list *list = shard->list[kind];
+
+	return hm_list_count(&list[HM_Q_PROBATION]) + hm_list_count(&list[HM_Q_MAIN]) +
+	       hm_list_count(&list[HM_Q_INACTIVE]);
+}
+
+static u32 hm_reclaim_shard_unproven(const struct hm_shard *shard, enum hm_kind kind)
+{
+	const struct hm_list *list = shard->list[kind];
+
+	return hm_list_count(&list[HM_Q_PROBATION]) + hm_list_count(&list[HM_Q_INACTIVE]);
+}
+
+/*
+ * Choose the queue from which a unit becomes inactive: probation if it has its share, else the main
+ * queue. Units of high priority become inactive only if @high is set and no other unit is left.
+ */
+static enum hm_queue hm_reclaim_donor_queue(struct hm_cache *cache, struct hm_shard *shard,
+					    enum hm_kind kind, bool high)
+{
+	struct hm_list *list = shard->list[kind];
+	u64 all = hm_reclaim_shard_clean(shard, kind);
+	u64 probation = hm_list_count(&list[HM_Q_PROBATION]);
+
+	if (!hm_list_count(&list[HM_Q_MAIN]))
+		return high && !probation ? HM_Q_HIGH : HM_Q_PROBATION;
+	if (!probation)
+		return HM_Q_MAIN;
+	return probation * 100 >= all * cache->opts.probation_ratio ? HM_Q_PROBATION : HM_Q_MAIN;
+}
+
+/*
+ * A unit has just become inactive. Make the units after it in the file inactive, too, if they
+ * entered the same queue within a second after it. The caller holds queue_lock.
+ */
+static u32 hm_reclaim_take_neighbours(struct hm_cache *cache, struct hm_shard *shard, u32 frame,
+				      enum hm_queue queue, u32 want, struct hm_victim *victims,
+				      u32 *n)
+{
+	enum hm_kind kind = hm_frame_kind(cache, frame);
+	struct hm_desc *desc = hm_desc_of(cache, frame);
+	struct hm_file *file = desc->file;
+	u64 pgoff = desc->pgoff;
+	u32 stamp = desc->stamp;
+	u32 taken = 0;
+
+	while (taken < want) {
+		struct hm_desc *other;
+		struct hm_pos pos;
+		u64 word;
+
+		pgoff += hm_kind_pages(kind);
+		if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX ||
+		    hm_shard_of(cache, file, pgoff) != shard || !hm_index_find(file, pgoff, &pos))
+			break;
+		word = hm_index_word(&pos, pgoff);
+		if (hm_word_state(word) != HM_CLEAN || (word & HM_W_REF) ||
+		    hm_pos_kind(&pos) != kind)
+			break;
+		other = hm_desc_of(cache, hm_word_frame(word));
+		if (hm_ptr_read(&other->word) != pos.word ||
+		    hm_atomic_read(&other->where) != hm_where(cache, shard, queue) ||
+		    other->stamp - stamp > 1000)
+			break;
+		hm_queue_unlink(cache, shard, hm_word_frame(word));
+		hm_queue_push(cache, shard, hm_word_frame(word), HM_Q_INACTIVE, false);
+		hm_reclaim_add_victim(victims, n, other, kind, hm_word_frame(word), false);
+		taken++;
+	}
+	return taken;
+}
+
+/* Make up to @want units of a shard inactive. The caller holds queue_lock. */
+static u32 hm_reclaim_make_inactive(struct hm_cache *cache, struct hm_shard *shard,
+				    enum hm_kind kind, bool high, u32 want,
+				    struct hm_victim *victims, u32 *n)
+{
+	u32 budget = HM_SCAN_MAX;
+	u32 taken = 0;
+
+	while (taken < want && budget-- > 0) {
+		enum hm_queue queue = hm_reclaim_donor_queue(cache, shard, kind, high);
+		struct hm_list *list = &shard->list[kind][queue];
+		u32 frame = list->tail, stamp;
+		struct hm_desc *desc;
+
+		if (!hm_list_count(list))
+			break;
+		desc = hm_desc_of(cache, frame);
+		stamp = desc->stamp;
+		hm_queue_unlink(cache, shard, frame);
+		if (hm_reclaim_check_unit(desc, frame, false) == UNIT_NOT_CLEAN) {
+			hm_reclaim_unlinked_not_clean(cache, frame);
+			continue;
+		}
+		hm_queue_push(cache, shard, frame, HM_Q_INACTIVE, false);
+		hm_reclaim_add_victim(victims, n, desc, kind, frame, false);
+		taken++;
+		desc->stamp = stamp; /* its neighbours are compared with the old stamp */
+		taken += hm_reclaim_take_neighbours(cache, shard, frame, queue, want - taken,
+						    victims, n);
+	}
+	hm_count(cache, HM_C_DEACTIVATED, taken);
+	return taken;
+}
+
+static u32 hm_reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+			    bool high, u32 want, struct hm_victim *victims, u32 max, u32 *n)
+{
+	struct hm_list *list = shard->list[kind];
+	u32 taken, target, room, inactive;
+
+	hm_spin_lock(&shard->queue_lock);
+	room = (max - *n) / 2;
+	taken = hm_reclaim_take_inactive(cache, shard, kind, want < room ? want : room, victims, n);
+	target = (u32)((u64)hm_reclaim_shard_clean(shard, kind) * cache->opts.inactive_ratio / 100);
+	if (target < want - taken)
+		target = want - taken;
+	inactive = hm_list_count(&list[HM_Q_INACTIVE]);
+	if (inactive < target) {
+		room = max - *n;
+		target -= inactive;
+		hm_reclaim_make_inactive(cache, shard, kind, high, target < room ? target : room,
+					 victims, n);
+	}
+	hm_spin_unlock(&shard->queue_lock);
+	return taken;
+}
+
+static void hm_reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
+			    struct hm_victim *victims, u32 max, u32 *n)
+{
+	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
+	u32 start = cursor, max_units = 0, taken = 0, high, i;
+
+	/*
+	 * Start with the shard that has the most unproven units. Otherwise a shard to which the
+	 * current scan adds no units would lose its hot units. Among shards with about as many,
+	 * take the next in turn, so that tasks that reclaim at the same time use different shards.
+	 * The counts are a hint, read without the lock.
+	 */
+	for (i = 0; i < cache->nshards; i++) {
+		u32 units = hm_reclaim_shard_unproven(&cache->shards[(start + i) % cache->nshards],
+						      kind);
+
+		if (units > max_units + max_units / 4) {
+			cursor = start + i;
+			max_units = units;
+		}
+	}
+	for (high = 0; high < 2 && !*n; high++) {
+		for (i = 0; i < cache->nshards && taken < want && *n + 2 <= max; i++)
+			taken += hm_reclaim_shard(cache,
+						  &cache->shards[(cursor + i) % cache->nshards],
+						  kind, high, want - taken, victims, max, n);
+	}
+}
+
+/* The unit of a kind that has been queued longest; HM_NO_FRAME_ID if none is queued. */
+struct oldest {
+	u32 frame;
+	u32 age; /* ms */
+};
+
+/* Update @oldest with the units of one shard. The caller holds queue_lock. */
+static void hm_reclaim_oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard,
+				       enum hm_kind kind, u32 now, struct oldest *oldest)
+{
+	u32 q;
+
+	for (q = HM_Q_PROBATION; q < HM_Q_USE_ONCE; q++) {
+		const struct hm_list *list = &shard->list[kind][q];
+		u32 age;
+
+		if (!hm_list_count(list))
+			continue;
+		age = hm_reclaim_age_since(now, hm_desc_of(cache, list->tail)->stamp);
+		if (oldest->frame == HM_NO_FRAME_ID || age > oldest->age)
+			*oldest = (struct oldest){ list->tail, age };
+	}
+}
+
+/* Does a shard have queued units of a kind? A hint, read without the lock. */
+static bool hm_reclaim_has_units(const struct hm_shard *shard, enum hm_kind kind)
+{
+	u32 q;
+
+	for (q = HM_Q_PROBATION; q < HM_Q_USE_ONCE; q++)
+		if (hm_list_count(&shard->list[kind][q]))
+			return true;
+	return false;
+}
+
+static bool hm_reclaim_any_has_units(const struct hm_cache *cache, enum hm_kind kind)
+{
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++)
+		if (hm_reclaim_has_units(&cache->shards[i], kind))
+			return true;
+	return false;
+}
+
+static void hm_reclaim_find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
+{
+	u32 now = (u32)hm_atomic_read(&cache->clock), kind, i;
+
+	for (kind = 0; kind < HM_KINDS; kind++)
+		oldest[kind] = (struct oldest){ .frame = HM_NO_FRAME_ID };
+	for (i = 0; i < cache->nshards; i++) {
+		struct hm_shard *shard = &cache->shards[i];
+
+		if (!hm_reclaim_has_units(shard, HM_HUGE) && !hm_reclaim_has_units(shard, HM_BASE))
+			continue;
+		hm_spin_lock(&shard->queue_lock);
+		for (kind = 0; kind < HM_KINDS; kind++)
+			hm_reclaim_oldest_of_shard(cache, shard, (enum hm_kind)kind, now,
+						   &oldest[kind]);
+		hm_spin_unlock(&shard->queue_lock);
+	}
+}
+
+/*
+ * Should reclaim evict from the kind that is short? Without the margin, in a pool where all units
+ * are younger than a second, a block that was just brought in would be the oldest huge unit, and
+ * would be evicted for its own base pages.
+ */
+static bool hm_reclaim_from_own_kind(const struct oldest *own, const struct oldest *other)
+{
+	if (own->frame == HM_NO_FRAME_ID || other->frame == HM_NO_FRAME_ID)
+		return own->frame != HM_NO_FRAME_ID;
+	return other->age <=
+	       own->age + (own->age < OTHER_KIND_MARGIN_MS ? own->age : OTHER_KIND_MARGIN_MS);
+}
+
+/* Can a split frame be emptied? Only if each base frame is free, or queued as clean units are. */
+static bool hm_reclaim_can_isolate(struct hm_cache *cache, u32 huge)
+{
+	const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, 0));
+	u32 i;
+
+	if (!hm_pool_is_split(cache, huge, false))
+		return false;
+	for (i = 0; i < HM_BLOCK_PAGES; i++, desc++) {
+		if (hm_ptr_read(&desc->word) && !hm_queued(desc))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Choose the split frame to empty. If one is isolated already, choose it. Otherwise try the frame
+ * that contains the oldest base page, and then its neighbours. Skip a frame that contains a page
+ * that is not clean: reclaim would evict all clean pages of it and still gain no huge frame.
+ */
+static u32 hm_reclaim_pick_container(struct hm_cache *cache, u32 oldest)
+{
+	u64 now = hm_atomic_read(&cache->isolated);
+	u32 huge = (u32)now, i;
+
+	/* A frame stays isolated until reclaim finds a page in it that it cannot evict. */
+	if (hm_pool_is_split(cache, huge, true))
+		return huge;
+	for (i = 0; i < ISOLATE_TRIES; i++) {
+		huge = (hm_pool_container(cache, oldest) + i) % cache->nframes;
+		if (!hm_reclaim_can_isolate(cache, huge))
+			continue;
+		while (!hm_atomic_cas(&cache->isolated, &now, huge))
+			;
+		/* No task empties the previous frame any more: the pool may use its free frames. */
+		if (now != huge)
+			hm_pool_unisolate(cache, hm_pool_base_frame(cache, (u32)now, 0));
+		return huge;
+	}
+	return HM_NO_FRAME_ID;
+}
+
+/*
+ * Empty a split frame, so that it is merged into a huge frame: claim all clean base pages in it. If
+ * one of them cannot be claimed, let the pool use the free base frames again.
+ */
+static void hm_reclaim_isolate_container(struct hm_cache *cache, u32 huge,
+					 struct hm_victim *victims, u32 max, u32 *n)
+{
+	u32 frame = hm_pool_base_frame(cache, huge, 0);
+	u32 before = *n, i;
+	bool unisolate;
+
+	hm_pool_isolate(cache, huge);
+	/*
+	 * If another CPU chose another frame after hm_reclaim_pick_container(), reclaim empties
+	 * that one first.
+	 */
+	unisolate = hm_atomic_read(&cache->isolated) != huge;
+	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
+		struct hm_desc *desc = hm_desc_of(cache, frame);
+		u64 where = hm_atomic_read(&desc->where);
+		struct hm_shard *shard = &cache->shards[where >> 8];
+		enum unit_check check;
+
+		if (where == HM_Q_NONE)
+			continue;
+		hm_spin_lock(&shard->queue_lock);
+		/* If the frame is still queued in this shard, queue_lock keeps it there. */
+		where = hm_atomic_read(&desc->where);
+		if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
+			check = hm_reclaim_check_unit(desc, frame, true);
+			if (check == UNIT_REFERENCED)
+				check = hm_reclaim_check_unit(desc, frame, true);
+			/* If it is not clean, the task that makes it clean queues it again. */
+			if (check != UNIT_REFERENCED)
+				hm_queue_unlink(cache, shard, frame);
+			if (check == UNIT_IDLE)
+				hm_reclaim_add_victim(victims, n, desc, HM_BASE, frame, true);
+			unisolate |= check == UNIT_NOT_CLEAN;
+		}
+		hm_spin_unlock(&shard->queue_lock);
+	}
+	/*
+	 * Without a victim, the remaining units are in no queue: they are being filled, are dirty,
+	 * or are being evicted by other tasks.
+	 */
+	if (unisolate || *n == before)
+		hm_pool_unisolate(cache, hm_pool_base_frame(cache, huge, 0));
+}
+
+u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
+{
+	u64 target = hm_pool_free_target(cache);
+	u64 free = hm_pool_free(cache, HM_HUGE);
+
+	if (kind == HM_BASE) {
+		target = cache->opts.evict_batch * 2;
+		free = hm_cache_free_pages(cache);
+	}
+	if (free >= target)
+		return 0;
+	return cache->opts.evict_batch;
+}
+
+u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
+	       u32 max)
+{
+	u32 round, n = 0;
+
+	hm_assert(max >= 4 && want > 0);
+	if (hm_reclaim_use_once(cache, kind, false, want, victims, max, &n) ||
+	    (kind == HM_BASE && hm_reclaim_use_once(cache, HM_HUGE, false, 1, victims, max, &n)))
+		return n;
+	/*
+	 * The queues contain some units that are not clean any more. A round that finds only such
+	 * units unlinks them, and the next round continues with the rest.
+	 */
+	for (round = 0; round < RECLAIM_ROUNDS && !n; round++) {
+		enum hm_kind other_kind = kind == HM_HUGE ? HM_BASE : HM_HUGE;
+		struct oldest oldest[HM_KINDS];
+		const struct oldest *own = &oldest[kind];
+		const struct oldest *other = &oldest[other_kind];
+
+		/*
+		 * To compare the ages, reclaim takes all queue locks. Skip that if only this kind
+		 * is queued.
+		 */
+		if (hm_reclaim_any_has_units(cache, kind) &&
+		    !hm_reclaim_any_has_units(cache, other_kind)) {
+			hm_reclaim_kind(cache, kind, want, victims, max, &n);
+			continue;
+		}
+		hm_reclaim_find_oldest(cache, oldest);
+		if (own->frame == HM_NO_FRAME_ID && other->frame == HM_NO_FRAME_ID) {
+			if (!hm_reclaim_use_once(cache, kind, true, want, victims, max, &n))
+				hm_reclaim_use_once(cache, other_kind, true, want, victims, max,
+						    &n);
+			break;
+		}
+		if (hm_reclaim_from_own_kind(own, other)) {
+			hm_reclaim_kind(cache, kind, want, victims, max, &n);
+		} else if (kind == HM_HUGE) {
+			u32 huge = hm_reclaim_pick_container(cache, other->frame);
+
+			if (huge != HM_NO_FRAME_ID) {
+				hm_reclaim_isolate_container(cache, huge, victims, max, &n);
+			} else if (own->frame != HM_NO_FRAME_ID &&
+				   (own->age >= OTHER_KIND_MARGIN_MS ||
+				    !hm_pool_free(cache, HM_HUGE))) {
+				hm_reclaim_kind(cache, HM_HUGE, want, victims, max, &n);
+			} else if (hm_cache_free_pages(cache) <
+				   hm_pool_free_target(cache) * HM_BLOCK_PAGES) {
+				hm_reclaim_kind(cache, HM_BASE, want, victims, max, &n);
+			} else {
+				break;
+			}
+		} else {
+			hm_reclaim_kind(cache, HM_HUGE, 1, victims, max, &n);
+		}
+	}
+	/*
+	 * Use-once units that may be in use, and unused read-ahead, are evicted only for a task
+	 * that waits for a frame, not to keep frames free.
+	 */
+	if (!n && (kind == HM_BASE || !hm_pool_free(cache, HM_HUGE)))
+		hm_reclaim_use_once(cache, kind, true, want, victims, max, &n);
+	return n;
+}
