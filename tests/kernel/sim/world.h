@@ -47,6 +47,7 @@ struct model_word {
 	/* A call that began at this step or earlier may return a value that @old has lost. */
 	u64 forgot;
 	u32 durable; /* order of a value: a power cut leaves this value or a later one */
+	u32 lost; /* order of the last candidate that @now had no room for */
 	bool any; /* @now was too small for all candidates, so the model accepts any value */
 	bool was_zero;
 };
