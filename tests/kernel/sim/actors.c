@@ -178,13 +178,21 @@ static void touch(struct program *p)
 	sim_progress();
 }
 
-/* Is the block of the page being promoted? @claimed: must its pages be claimed? */
-static bool is_promoted(const struct sim_file *file, u64 page, bool claimed)
+/* Is the block of the page being promoted? */
+static bool is_promoted(const struct sim_file *file, u64 page)
 {
 	const struct hm_promotion *p = (const struct hm_promotion *)w.mount->promotion;
 
-	return p && p->begun && (p->claimed || !claimed) && p->unit.file == file->hi->hfile &&
+	return p && p->begun && p->unit.file == file->hi->hfile &&
 	       p->unit.pgoff == page / HM_BLOCK_PAGES * HM_BLOCK_PAGES;
+}
+
+/* Has an eviction or a promotion claimed the page? */
+static bool is_claimed(const struct sim_file *file, u64 page)
+{
+	struct hm_unit unit;
+
+	return hm_peek(file->hi->hfile, page, &unit) == HM_EVICTING;
 }
 
 void aim(const struct sim_file *file, loff_t *pos, bool aligned)
@@ -320,14 +328,15 @@ static void call_write(struct program *p, bool append, bool direct)
 	sim_progress();
 }
 
-static void sync_file(struct sim_file *file)
+/* @part_percent: the chance to sync only a part of the file. */
+static void sync_file(struct sim_file *file, u32 part_percent)
 {
 	u32 nr = sim_lower(2);
 	u64 first = 0, end = MAX_FILE_WORDS;
 	loff_t start = 0, last = LLONG_MAX;
 	int err;
 
-	if (sim_chance(50)) {
+	if (sim_chance(part_percent)) {
 		start = sim_lower(MAX_FILE_PAGES) * PAGE_SIZE;
 		last = start + (1 + sim_lower(24)) * PAGE_SIZE - 1;
 		first = (u64)start / sizeof(u64);
@@ -344,6 +353,26 @@ static void sync_file(struct sim_file *file)
 	sim_progress();
 }
 
+/* Write all data into the lower file, as before chattr(1) makes the file immutable. */
+static void quiesce(struct sim_file *file)
+{
+	struct inode *inode = &file->hi->vfs_inode;
+	int err;
+
+	inode_lock(inode);
+	model_sync_begins(file, 0, MAX_FILE_WORDS);
+	err = hugemap_quiesce_writes(inode);
+	if (!err) {
+		lower_flush(file->disk);
+		model_synced(file, 0, MAX_FILE_WORDS);
+		hugemap_resume_writes(inode);
+	} else {
+		sim_check((err != -ENOSPC && excused(err)) || model_may_be_told(err),
+			  "no write-back before chattr(1): error %d without a cause", err);
+	}
+	inode_unlock(inode);
+}
+
 /* A device pins pages of a mapping, and writes into them at any time until it unpins them. */
 static void dma(struct program *p)
 {
@@ -352,7 +381,7 @@ static void dma(struct program *p)
 	u32 words = 1 + sim_lower(3 * WORDS), i, n, left;
 	struct place place;
 	u64 done[3 * WORDS] = { 0 };
-	bool all = false;
+	bool all = false, claimed = false;
 
 	t->begun = false;
 	t->known_at = 0;
@@ -409,11 +438,10 @@ static void dma(struct program *p)
 	}
 	w.counts[C_DMAS]++;
 	all = true;
-	/* Often unpin while the page is claimed for promotion, when it cannot become dirty. */
-	for (left = sim_chance(50) ? 1000 : 0; left; left--) {
-		if (is_promoted(place.file, place.word / WORDS, true))
-			break;
+	/* Often unpin while the page is claimed, when it cannot become dirty. */
+	for (left = sim_chance(50) ? 1000 : 0; left && !claimed; left--) {
 		sim_yield();
+		claimed = is_claimed(place.file, place.word / WORDS);
 	}
 out:
 	for (i = 0; i < n && page[i]; i++) {
@@ -426,8 +454,11 @@ out:
 	}
 	model_end(t, all ? words * sizeof(u64) : 0);
 	sim_progress();
-	if (sim_chance(30))
-		sync_file(place.file);
+	/* The claim may end without a report to the core. No sync may miss the device's writes. */
+	if (claimed && sim_chance(50))
+		quiesce(place.file);
+	else if (claimed || sim_chance(30))
+		sync_file(place.file, claimed ? 0 : 50);
 }
 
 /* A pipe holds a reference to a page of a mapping for some time. */
@@ -453,7 +484,7 @@ static void pipe_page(struct program *p)
 		 * Sometimes hold the page while promotion copies it and a change of the file amends
 		 * it, and release it before promotion claims all pages.
 		 */
-		if (is_promoted(place.file, place.word / WORDS, false)) {
+		if (is_promoted(place.file, place.word / WORDS)) {
 			place.file->spot = place.word / WORDS;
 			if (place.file->hi->data->changes != changes && sim_chance(5))
 				break;
@@ -552,7 +583,7 @@ static void act(struct program *p)
 		call_write(p, true, false);
 		break;
 	case 4:
-		sync_file(any_file());
+		sync_file(any_file(), 50);
 		break;
 	case 5:
 		call_read(p, true);

@@ -68,7 +68,7 @@ void window_pass(u32 number)
 	u32 pause;
 
 	sim_step();
-	if (number % RACE_POINTS != w.s.race_point || !sim_chance(20))
+	if (number % RACE_POINTS != w.s.race_point || !sim_chance(w.s.race_percent))
 		return;
 	for (pause = sim_lower(sim_chance(20) ? 1500 : 200); pause; pause--)
 		sim_yield();

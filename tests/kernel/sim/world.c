@@ -5,6 +5,51 @@
 #include "books.h"
 #include "data/writeback.h"
 
+/* Devices write into pages that eviction and promotion claim, and each claim may fail. */
+static void focus_on_claims(struct scenario *s)
+{
+	s->page = HUGEMAP_PAGE_AUTO;
+	s->solid = true;
+	s->programs = 3 + sim_lower(MAX_PROGRAMS - 2);
+	s->pool_frames = 4 + sim_lower(4);
+	s->npages = 64 + sim_lower(MAX_FILE_PAGES - 64);
+	s->write_percent = 50;
+	s->alloc_error_percent = 0;
+	s->touches = 10;
+	s->dmas = 30;
+	s->reopens = 0;
+	s->race_point = sim_chance(60) ? RACE_POINT_OF("evict: left, not absent yet") :
+					 RACE_POINT_OF("promote: claimed, mapped");
+	s->race_percent = 60;
+	s->privates = 0;
+	s->pipes = 0;
+	s->resizes = 0;
+	s->punches = 0;
+	s->fills = 0;
+	s->stalls = false;
+}
+
+/* Writes to a few pages of a block with holes, while another task brings in the whole block. */
+static void focus_on_holes(struct scenario *s)
+{
+	s->page = HUGEMAP_PAGE_AUTO;
+	s->solid = false;
+	s->holes = true;
+	s->programs = 3 + sim_lower(MAX_PROGRAMS - 2);
+	s->pool_frames = 6 + sim_lower(6);
+	s->npages = 64 + sim_lower(MAX_FILE_PAGES - 64);
+	s->write_percent = 20;
+	s->alloc_error_percent = 0;
+	s->touches = 20;
+	s->reads = 5;
+	s->writes = 20;
+	s->advices = 5;
+	s->race_point = RACE_POINT_OF("write: room below, not cached");
+	s->race_percent = 60;
+	s->dmas = 0;
+	s->fills = 0;
+}
+
 static void choose_scenario(struct scenario *s)
 {
 	static const u32 rates[] = { 0, 0, 1, 5, 20 };
@@ -46,6 +91,7 @@ static void choose_scenario(struct scenario *s)
 		.pressure = sim_chance(50) ? sim_lower(30) : 0,
 		.tick = 1u << sim_lower(6),
 		.race_point = sim_chance(60) ? sim_lower(RACE_POINTS) : RACE_POINTS,
+		.race_percent = 20,
 		.page = sim_chance(25) ? HUGEMAP_PAGE_4K :
 			sim_chance(60) ? HUGEMAP_PAGE_AUTO :
 					 HUGEMAP_PAGE_2M,
@@ -66,6 +112,10 @@ static void choose_scenario(struct scenario *s)
 		s->directs = 1 + sim_lower(4);
 		s->punches = 1 + sim_lower(8);
 	}
+	if (sim_chance(20))
+		focus_on_claims(s);
+	else if (sim_chance(12))
+		focus_on_holes(s);
 }
 
 /* --- stubs of the parts of kernel/ that are not simulated ---------------------------- */

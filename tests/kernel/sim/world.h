@@ -25,6 +25,7 @@ struct scenario {
 		signals;
 	u32 tick; /* most milliseconds of one step of the clock */
 	u32 race_point; /* the race point at which tasks stay long; RACE_POINTS: none */
+	u32 race_percent; /* the chance that a task stays there */
 	enum hugemap_page page;
 	bool holes, solid, stalls, stable, extents, unwritten;
 };
