@@ -635,13 +635,23 @@ static void program_main(void *arg)
 	w.programs_left--;
 }
 
+void machine_spawn(void)
+{
+	static const char *const worker_names[] = { "done 0",  "ahead 0", "lower 0", "sync 0",
+						    "write 0", "done 1",  "ahead 1", "lower 1",
+						    "sync 1",  "write 1" };
+	u32 i;
+
+	sched_spawn("clock", clock_main, NULL);
+	sched_spawn("disk", lower_main, NULL);
+	for (i = 0; i < ARRAY_SIZE(worker_names); i++)
+		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 5));
+}
+
 void actors_spawn(void)
 {
 	static const char *const program_names[] = { "program 0", "program 1", "program 2",
 						     "program 3", "program 4", "program 5" };
-	static const char *const worker_names[] = { "done 0",  "ahead 0", "lower 0", "sync 0",
-						    "write 0", "done 1",  "ahead 1", "lower 1",
-						    "sync 1",  "write 1" };
 	u32 i;
 
 	BUILD_BUG_ON(ARRAY_SIZE(program_names) != MAX_PROGRAMS);
@@ -655,9 +665,6 @@ void actors_spawn(void)
 		sched_spawn(program_names[i], program_main, p);
 	}
 	sched_spawn("disturber", disturber_main, NULL);
-	sched_spawn("clock", clock_main, NULL);
-	sched_spawn("disk", lower_main, NULL);
-	for (i = 0; i < ARRAY_SIZE(worker_names); i++)
-		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 5));
+	machine_spawn();
 	w.programs_left = w.s.programs + 1;
 }

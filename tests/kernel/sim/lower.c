@@ -361,6 +361,7 @@ static ssize_t now(struct kiocb *iocb, struct iov_iter *iter, bool write)
 		task_kill(current);
 	while (advance(&io))
 		sim_step();
+	sim_slept();
 	iter->at = io.iter.at;
 	iter->count = io.iter.count;
 	result = finish(&io);
@@ -579,6 +580,7 @@ loff_t vfs_llseek(struct file *file, loff_t offset, int whence)
 	u64 page;
 
 	sim_step();
+	sim_slept();
 	if (offset >= disk->size)
 		return -ENXIO;
 	for (page = (u64)offset >> PAGE_SHIFT; (loff_t)(page << PAGE_SHIFT) < disk->size; page++)

@@ -75,9 +75,11 @@ static const struct {
 static void usage(FILE *out)
 {
 	fputs("usage: hugemap-sim-kernel [--seed N | --seeds A..B] [--steps M] [--verbose]\n"
+	      "       hugemap-sim-kernel --progress [--seed N | --seeds A..B] [--verbose]\n"
 	      "\n"
 	      "Run the kernel engine in a simulated Linux with power cuts, M steps for each seed\n"
 	      "(default: 1000000). The same seed repeats the same run.\n"
+	      "--progress: starve a task beside others, and check that its operations end.\n"
 	      "\n"
 	      "Exit status: 0 if all checks held, 1 if a check failed, 2 for a wrong command line.\n",
 	      out);
@@ -143,12 +145,14 @@ int main(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "seeds", required_argument, NULL, 'r' },
 		{ "steps", required_argument, NULL, 'n' },
+		{ "progress", no_argument, NULL, 'p' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	unsigned long long from = 1, to = 1, steps = DEFAULT_STEPS, seed;
 	static char replay[512];
+	bool progress = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -156,6 +160,9 @@ int main(int argc, char **argv)
 		bool good = true;
 
 		switch (c) {
+		case 'p':
+			progress = true;
+			break;
 		case 's':
 			good = sscanf(optarg, "%llu%c", &from, &junk) == 1;
 			to = from;
@@ -183,6 +190,8 @@ int main(int argc, char **argv)
 	fix_addresses(argv);
 	snprintf(replay, sizeof(replay), "%s --steps %llu", argv[0], steps);
 	sim_replay = replay;
+	if (progress)
+		return !progress_run(from, to);
 	for (seed = from; seed <= to; seed++) {
 		if (!in_child(seed, steps))
 			return 1;

@@ -13,6 +13,7 @@
 #define STACK_BYTES (128u << 10)
 #define PATIENCE 4000000u /* steps without progress */
 #define LONGEST_STALL 30000u /* steps */
+#define LATE_YIELDS 2000u /* how long a starved coroutine sleeps at most */
 #define NOTES 120u
 #define NOTE_BYTES 120u
 
@@ -29,6 +30,10 @@ struct coroutine {
 
 static struct coroutine coroutines[SIM_COROUTINES], *current;
 static struct coroutine *stalled; /* preempted for long */
+static struct coroutine *starved;
+static u64 finished; /* operations of the other coroutines */
+static u32 sleeps, sleeps_max;
+static bool in_order; /* grant locks in the order of the calls */
 static u64 stalled_until;
 static u32 ncoroutines, nrunnable, every, stalls, cpus, countdown;
 static struct coroutine *runnable[SIM_COROUTINES];
@@ -74,14 +79,20 @@ void sim_note(const char *format, ...)
 	va_end(args);
 }
 
-_Noreturn void sim_fail(const char *file, int line, const char *format, ...)
+void sim_print_notes(void)
 {
-	u32 first = nnotes > NOTES ? nnotes - NOTES : 0, i;
-	va_list args;
+	u32 i = nnotes > NOTES ? nnotes - NOTES : 0;
 
 	fprintf(stderr, "--- the last events (step, task, event) ---\n");
-	for (i = first; i < nnotes; i++)
+	for (; i < nnotes; i++)
 		fprintf(stderr, "%s\n", notes[i % NOTES]);
+}
+
+_Noreturn void sim_fail(const char *file, int line, const char *format, ...)
+{
+	va_list args;
+
+	sim_print_notes();
 	fprintf(stderr, "seed %llu, step %llu, %s: ", (unsigned long long)sim_seed,
 		(unsigned long long)steps, current ? current->name : "main");
 	va_start(args, format);
@@ -320,6 +331,8 @@ void sched_start(u32 switch_every, u32 stall_every, u32 ncpus)
 	every = switch_every;
 	stalls = stall_every;
 	stalled = NULL;
+	starved = NULL;
+	in_order = false;
 	cpus = ncpus;
 	stopping = false;
 	last_progress = steps;
@@ -435,12 +448,64 @@ void sim_wake(const void *key)
 	list_runnable();
 }
 
+void sched_grant_in_order(void)
+{
+	in_order = true;
+}
+
+void sched_starve(u32 max)
+{
+	starved = current;
+	sleeps = 0;
+	sleeps_max = max;
+}
+
+u32 sched_sleeps(void)
+{
+	return sleeps;
+}
+
+void sched_finished(void)
+{
+	finished++;
+}
+
+void sim_slept(void)
+{
+	u64 before = finished;
+	u32 left;
+
+	if (!current || current != starved)
+		return;
+	if (++sleeps > sleeps_max)
+		sched_stop();
+	for (left = LATE_YIELDS; left && finished == before; left--)
+		sim_yield();
+}
+
+/* Wait for the turn of the caller, if locks are granted in order, and until @free is true. */
+#define WAIT_FOR_LOCK(lock, free)                                          \
+	do {                                                               \
+		u32 ticket_ = in_order ? (lock)->tail++ : 0;               \
+		bool slept_ = false;                                       \
+		while (!(free) || (in_order && (lock)->head != ticket_)) { \
+			slept_ = true;                                     \
+			sim_yield();                                       \
+		}                                                          \
+		if (in_order)                                              \
+			(lock)->head++;                                    \
+		slept = slept_;                                            \
+	} while (0)
+
 void sim_lock(struct sim_lock *lock)
 {
+	bool slept;
+
 	sim_step();
-	while (lock->held)
-		sim_yield();
+	WAIT_FOR_LOCK(lock, !lock->held);
 	lock->held = true;
+	if (slept)
+		sim_slept();
 }
 
 void sim_unlock(struct sim_lock *lock)
@@ -452,10 +517,13 @@ void sim_unlock(struct sim_lock *lock)
 
 void sim_read_lock(struct sim_rwlock *lock)
 {
+	bool slept;
+
 	sim_step();
-	while (lock->writer || lock->waiting)
-		sim_yield();
+	WAIT_FOR_LOCK(lock, !lock->writer && (in_order || !lock->waiting));
 	lock->readers++;
+	if (slept)
+		sim_slept();
 }
 
 void sim_read_unlock(struct sim_rwlock *lock)
@@ -467,12 +535,15 @@ void sim_read_unlock(struct sim_rwlock *lock)
 
 void sim_write_lock(struct sim_rwlock *lock)
 {
+	bool slept;
+
 	sim_step();
 	lock->waiting++;
-	while (lock->writer || lock->readers)
-		sim_yield();
+	WAIT_FOR_LOCK(lock, !lock->writer && !lock->readers);
 	lock->waiting--;
 	lock->writer = true;
+	if (slept)
+		sim_slept();
 }
 
 void sim_write_unlock(struct sim_rwlock *lock)

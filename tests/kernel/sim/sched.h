@@ -48,6 +48,21 @@ u32 sched_spawned(void); /* number of the next coroutine to be spawned */
 const char *sched_name(u32 number);
 
 /*
+ * Grant locks in the order of the calls, as Linux does on the whole: otherwise any task that waits
+ * for a lock may starve. Call this before sched_run().
+ */
+void sched_grant_in_order(void);
+
+/*
+ * Starve the caller: each sleep of it lasts until another task has called sched_finished(), or for
+ * long. After @sleeps of them, stop.
+ */
+void sched_starve(u32 sleeps);
+u32 sched_sleeps(void); /* sleeps since the last sched_starve() */
+void sched_finished(void); /* the caller has finished an operation */
+void sim_slept(void); /* the caller has slept, or could have */
+
+/*
  * sim_sleep() returns after a sim_wake() with the key that the caller passed to sim_prepare().
  * A wake-up between sim_prepare() and sim_sleep() is not lost.
  */
@@ -62,6 +77,7 @@ u64 sched_quiet(void); /* steps since the last progress */
 /* A sleeping lock, and a reader-writer lock. */
 struct sim_lock {
 	bool held;
+	u32 head, tail; /* tickets, while locks are granted in order */
 };
 void sim_lock(struct sim_lock *lock);
 void sim_unlock(struct sim_lock *lock);
@@ -69,6 +85,7 @@ void sim_unlock(struct sim_lock *lock);
 struct sim_rwlock {
 	u32 readers, waiting;
 	bool writer;
+	u32 head, tail;
 };
 void sim_read_lock(struct sim_rwlock *lock);
 void sim_read_unlock(struct sim_rwlock *lock);
@@ -77,6 +94,7 @@ void sim_write_unlock(struct sim_rwlock *lock);
 
 /* Record an event. A failed check prints the last ones. */
 void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sim_print_notes(void);
 
 #define sim_check(cond, ...)                                       \
 	do {                                                       \

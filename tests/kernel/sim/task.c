@@ -124,6 +124,7 @@ void wait_sleep(unsigned long deadline, bool idle)
 	self->since_steps = sched_steps();
 	self->asleep = true;
 	sim_sleep();
+	sim_slept();
 }
 
 void wait_done(void)
@@ -205,7 +206,7 @@ void schedule_timeout_killable(long timeout)
 bool down_read_trylock(struct rw_semaphore *s)
 {
 	sim_step();
-	if (s->lock.writer || s->lock.waiting)
+	if (s->lock.writer || s->lock.waiting || s->lock.head != s->lock.tail)
 		return false;
 	s->lock.readers++;
 	return true;
@@ -214,7 +215,7 @@ bool down_read_trylock(struct rw_semaphore *s)
 bool down_write_trylock(struct rw_semaphore *s)
 {
 	sim_step();
-	if (s->lock.writer || s->lock.readers)
+	if (s->lock.writer || s->lock.readers || s->lock.head != s->lock.tail)
 		return false;
 	s->lock.writer = true;
 	return true;
@@ -223,7 +224,7 @@ bool down_write_trylock(struct rw_semaphore *s)
 bool mutex_trylock(struct mutex *m)
 {
 	sim_step();
-	if (m->lock.held)
+	if (m->lock.held || m->lock.head != m->lock.tail)
 		return false;
 	m->lock.held = true;
 	return true;

@@ -236,6 +236,8 @@ static void new_file(struct sim_file *file, u32 index, bool fresh)
 	if (fresh) {
 		memset(disk, 0, sizeof(*disk));
 		disk->size = (loff_t)(sim_lower(w.s.npages * WORDS) * sizeof(u64));
+		if (w.contest)
+			disk->size = (loff_t)((w.s.npages * WORDS - 1) * sizeof(u64));
 		disk->safe_size = disk->size;
 		for (i = 0; i < MAX_FILE_PAGES; i++)
 			disk->hole[i] = w.s.holes || (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
@@ -308,6 +310,8 @@ void world_new(bool fresh)
 	inodes_forget();
 	lower_forget();
 	choose_scenario(&w.s);
+	if (w.contest)
+		progress_scenario(&w.s);
 	if (fresh) {
 		w.version = 0;
 		memset(w.counts, 0, sizeof(w.counts));
@@ -326,7 +330,10 @@ void world_new(bool fresh)
 		new_file(&w.file[i], i, !w.disk[i].ready);
 	for (i = 0; i < w.s.nfiles; i++)
 		w.disk[i].ready = true;
-	actors_spawn();
+	if (w.contest)
+		progress_spawn();
+	else
+		actors_spawn();
 	w.running = true;
 }
 

@@ -85,6 +85,7 @@ struct transfer {
 struct world {
 	struct scenario s;
 	bool running, stopping;
+	bool contest; /* progress.c */
 	bool parking; /* programs must pause */
 	u32 acting; /* programs that are in the middle of an action */
 	u32 programs_left;
@@ -154,6 +155,7 @@ bool model_may_be_told(int err);
 
 /* actors.c */
 void actors_spawn(void);
+void machine_spawn(void); /* the clock, the disk and the workers */
 struct sim_file *any_file(void);
 struct task_struct *any_program(void);
 /* Does the scenario explain why a call failed with @err? */
@@ -164,6 +166,12 @@ void aim(const struct sim_file *file, loff_t *pos, bool aligned);
 /* disturb.c: coroutines */
 void disturber_main(void *arg);
 void clock_main(void *arg);
+
+/* progress.c */
+void progress_scenario(struct scenario *s);
+void progress_spawn(void);
+/* Run all contests with some seeds. False: a task starved, or a check failed. */
+bool progress_run(u64 from, u64 to);
 
 /* world.c */
 void world_open(struct sim_file *file, bool again);
