@@ -209,13 +209,67 @@ PRELOAD_EXPORT int execle(const char *path, const char *arg, ...)
 
 /* --- in a new process --- */
 
-#define EXEC_SPAWN(name, id_type, drops)                                                 \
+/* An action of posix_spawn_file_actions_t, as all versions of glibc have it. */
+struct exec_action {
+	enum {
+		EXEC_CLOSE,
+		EXEC_DUP2,
+		EXEC_OPEN,
+		EXEC_CHDIR,
+		EXEC_FCHDIR,
+		EXEC_CLOSEFROM,
+		EXEC_TCSETPGRP,
+	} kind;
+	uint64_t arguments[3];
+};
+
+/* Actions of another C library or of a later glibc are not known: they may do it. */
+static bool exec_changes_directory(const posix_spawn_file_actions_t *actions)
+{
+	const struct exec_action *action = actions ? (const void *)actions->__actions : NULL;
+	int i;
+
+	if (!action)
+		return false;
+	for (i = 0; i < actions->__used; i++)
+		if (action[i].kind == EXEC_CHDIR || action[i].kind == EXEC_FCHDIR ||
+		    action[i].kind > EXEC_TCSETPGRP)
+			return true;
+	return !next_is_glibc();
+}
+
+/* Returns whether the directory decides about the program. @searched: in PATH. */
+static bool exec_is_relative(const char *file, bool searched)
+{
+	const char *path = environment_get(environ, "PATH");
+
+	if (!searched || strchr(file, '/'))
+		return *file != '/';
+	while (path && *path == '/') {
+		path = strchr(path, ':');
+		path = path ? path + 1 : NULL;
+	}
+	return path;
+}
+
+/* The program of a relative path in a directory that the child changes to is not checked. */
+static bool exec_spawn_drops(const posix_spawn_file_actions_t *actions, const char *file,
+			     bool searched, char *const *environment)
+{
+	if (exec_changes_directory(actions) && exec_is_relative(file, searched))
+		return environment_loads(environment);
+	return searched ? exec_drops_named(file, environment) :
+			  exec_drops(AT_FDCWD, file, environment);
+}
+
+#define EXEC_SPAWN(name, id_type, searched)                                              \
 	PRELOAD_EXPORT int name(id_type id, const char *file,                            \
 				const posix_spawn_file_actions_t *actions,               \
 				const posix_spawnattr_t *attributes, char *const argv[], \
 				char *const envp[])                                      \
 	{                                                                                \
 		static __typeof(&name) next_##name;                                      \
+		bool drops = exec_spawn_drops(actions, file, searched, envp);            \
                                                                                          \
 		EXEC_NEXT(next_##name, name);                                            \
 		return next_##name ? next_##name(id, file, actions, attributes, argv,    \
@@ -223,7 +277,7 @@ PRELOAD_EXPORT int execle(const char *path, const char *arg, ...)
 				     ENOSYS;                                             \
 	}
 
-EXEC_SPAWN(posix_spawn, pid_t *, exec_drops(AT_FDCWD, file, envp))
-EXEC_SPAWN(posix_spawnp, pid_t *, exec_drops_named(file, envp))
-EXEC_SPAWN(pidfd_spawn, int *, exec_drops(AT_FDCWD, file, envp))
-EXEC_SPAWN(pidfd_spawnp, int *, exec_drops_named(file, envp))
+EXEC_SPAWN(posix_spawn, pid_t *, false)
+EXEC_SPAWN(posix_spawnp, pid_t *, true)
+EXEC_SPAWN(pidfd_spawn, int *, false)
+EXEC_SPAWN(pidfd_spawnp, int *, true)

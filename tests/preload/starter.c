@@ -55,6 +55,29 @@ static int by_pidfd_spawn(const char *path, char **argv)
 	return err ? 1 : wait_for(pid);
 }
 
+#ifdef __GLIBC__
+/* The child changes to the directory of the program. @searched: it finds the program by PATH. */
+static int by_directory(const char *path, char **argv, int searched)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char *directory = strndup(path, (size_t)(name - path));
+	posix_spawn_file_actions_t actions;
+	char relative[256];
+	pid_t pid;
+	int err;
+
+	snprintf(relative, sizeof(relative), "./%s", name);
+	if (chdir("/") || setenv("PATH", "/nowhere:.", 1))
+		return 1;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDOUT_FILENO);
+	posix_spawn_file_actions_addchdir_np(&actions, directory);
+	err = searched ? posix_spawnp(&pid, name, &actions, NULL, argv, environ) :
+			 posix_spawn(&pid, relative, &actions, NULL, argv, environ);
+	return err ? 1 : wait_for(pid);
+}
+#endif
+
 static void filter(void)
 {
 	static struct sock_filter code[] = {
@@ -105,6 +128,10 @@ static int start(const char *by, const char *path)
 #ifdef __GLIBC__
 	else if (!strcmp(by, "execveat"))
 		execveat(AT_FDCWD, path, argv, environ, 0);
+	else if (!strcmp(by, "spawn-directory"))
+		return by_directory(path, argv, 0);
+	else if (!strcmp(by, "spawnp-directory"))
+		return by_directory(path, argv, 1);
 	else if (!strcmp(by, "execveat-fd"))
 		execveat(open(path, O_PATH), "", argv, environ, AT_EMPTY_PATH);
 #endif

@@ -154,6 +154,13 @@ class Started(Case):
                 self.assertIn("library 1", out)
                 self.assertIn(path, err)
 
+    def test_a_relative_path_in_a_directory_for_the_child(self):
+        for name in built:
+            for function in ("spawn-directory", "spawnp-directory"):
+                with self.subTest(name, function=function):
+                    status, out, _ = self.same(f"{top}/starter", function, built[name])
+                    self.assertEqual((status, out), (3, f"{function}, LD_PRELOAD=-, library 0\n"))
+
     def test_shells_and_python(self):
         code = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
         for starter in (["sh", "-c", '"$@"', "sh"], ["bash", "-c", '"$@"; exit $?', "bash"],
