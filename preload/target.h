@@ -22,7 +22,7 @@ enum target {
 	TARGET_UNREADABLE,
 };
 
-/* Completes "PROGRAM ...": why it is not steered. NULL: it loads the library, or has no use for it. */
+/* Completes "PROGRAM ...": why it is not steered. NULL: it loads the library or needs none. */
 const char *target_reason(enum target target);
 
 /* Checks the program at @path. A relative path begins at the directory @dir, as for openat(2). */
