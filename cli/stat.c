@@ -2,6 +2,7 @@
 /* hugemap stat: print numbers of a process or a mount, or list all. */
 #include "cli.h"
 #include "process.h"
+#include "stat_metrics.h"
 #include "stat_mount.h"
 #include "stat_process.h"
 
@@ -17,6 +18,7 @@ static const struct cli_option options[] = {
 	{ "interval", "S", 'i', "print again every S seconds" },
 	{ "count", "N", 'c', "stop after N times" },
 	{ "json", NULL, 'j', "print JSON; with --interval one object a line" },
+	{ "openmetrics", NULL, 'o', "print all processes and mounts for Prometheus" },
 	{},
 };
 
@@ -24,7 +26,7 @@ static int stat_run(int argc, char **argv);
 
 const struct cli_command stat_command = {
 	.name = "stat",
-	.synopsis = "[PID | PATH] [--interval S] [--count N] [--json]",
+	.synopsis = "[PID | PATH] [--interval S] [--count N] [--json | --openmetrics]",
 	.summary = "Print the numbers of a process or a mount, or list all of them.",
 	.options = options,
 	.notes =
@@ -165,7 +167,7 @@ static int stat_run(int argc, char **argv)
 	const char *what;
 	struct cli_parser parser;
 	double interval = 0;
-	bool json = false;
+	bool json = false, metrics = false;
 	pid_t pid;
 	int key;
 
@@ -175,9 +177,17 @@ static int stat_run(int argc, char **argv)
 			interval = cli_seconds(&stat_command, "--interval", optarg);
 		else if (key == 'c')
 			count = cli_number(&stat_command, "--count", optarg, 1, 1ull << 40);
+		else if (key == 'o')
+			metrics = true;
 		else
 			json = true;
 	}
+	if (metrics && (json || interval > 0 || count || optind < argc))
+		cli_usage(
+			&stat_command,
+			"--openmetrics prints all processes and mounts once, without other options");
+	if (metrics)
+		return stat_metrics_print() ? cli_fail(&stat_command, "too little memory") : CLI_OK;
 	if (optind + 1 < argc)
 		cli_usage(&stat_command, "'%s' is not expected after the PID or path",
 			  argv[optind + 1]);

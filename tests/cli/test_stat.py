@@ -43,6 +43,30 @@ def stat(*args):
     return hugemap("stat", *args)
 
 
+SAMPLE = r'(hugemap_\w+)\{((?:\w+="(?:[^"\\\n]|\\.)*",?)+)\} (-?[\d.e+-]+)'
+
+
+def metrics(text):
+    """The samples of a text of OpenMetrics: (name, labels) -> value. It checks the format."""
+    lines = text.splitlines()
+    assert lines.pop() == "# EOF" and text.endswith("\n")
+    samples, family, kinds = {}, None, {}
+    for line in lines:
+        if line.startswith("# TYPE "):
+            family, kind = line[7:].split(" ")
+            assert family not in kinds, f"{family} comes twice"
+            kinds[family] = kind
+        elif line.startswith("# HELP "):
+            assert line[7:].split(" ", 1)[0] == family
+        else:
+            name, labels, value = re.fullmatch(SAMPLE, line).groups()
+            endings = {"counter": ["_total"], "gauge": [""], "summary": ["", "_count"]}
+            assert name in [family + ending for ending in endings[kinds[family]]], line
+            assert (name, labels) not in samples, line
+            samples[name, labels] = float(value)
+    return samples
+
+
 class Live(unittest.TestCase):
     """A program whose mapping is steered."""
 
@@ -154,6 +178,39 @@ class Live(unittest.TestCase):
         self.assertIn(int(self.pid), [process["pid"] for process in processes])
         self.end_program()
         self.assertNotRegex(stat().stdout, rf"(?m)^ *{self.pid} ")
+
+    def test_openmetrics(self):
+        # The monitor scans after page faults that come while it runs.
+        self.work()
+        self.wait(lambda: self.steer()["mapped_bytes"] >= STEP)
+        mount = FakeMount()
+        self.addCleanup(mount.remove)
+        mount.put("faults", 4711)
+        mount.put("dirty_bytes", 17)
+        result = mount.hugemap("stat", "--openmetrics")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        samples = metrics(result.stdout)
+        label = f'mount="{mount.directory}"'
+        self.assertEqual(samples["hugemap_mount_faults_total", label], 4711)
+        self.assertEqual(samples["hugemap_mount_dirty_bytes", label], 17)
+        self.assertEqual(samples["hugemap_mount_pool_bytes", label], 64 << 20)
+        self.assertEqual(samples["hugemap_mount_fault_seconds", label + ',quantile="0.5"'], 1e-7)
+        self.assertEqual(samples["hugemap_mount_fault_seconds_count", label], 9)
+        # All numbers of the mount are there.
+        for name in mount.numbers:
+            self.assertTrue(any(found.startswith("hugemap_mount_" + name.removesuffix("_ns"))
+                                for found, _ in samples), name)
+        own = {name: value for (name, labels), value in samples.items()
+               if labels.startswith(f'pid="{self.pid}",')}
+        self.assertGreaterEqual(own["hugemap_process_faults_total"],
+                                own["hugemap_process_major_faults_total"])
+        self.assertGreaterEqual(own["hugemap_process_used_bytes_total"], STEP)
+        self.assertEqual(own["hugemap_mapping_bytes"], SIZE)
+        advice = [labels for name, labels in samples if name == "hugemap_mapping_advice_bytes_total"
+                  and labels.startswith(f'pid="{self.pid}",')]
+        self.assertEqual({re.search('advice="(\\w+)"', labels)[1] for labels in advice},
+                         {"random", "huge", "normal", "ahead", "populate"})
+        self.assertTrue(all(f'file="{self.shown}"' in labels for labels in advice))
 
     def test_it_ends_with_the_process(self):
         """It also ends if the parent has not waited for the process yet."""
@@ -310,7 +367,8 @@ class Wrong(unittest.TestCase):
     def test_nonsense_is_refused_with_a_sentence(self):
         for args in (["nonsense"], ["0"], ["-1"], ["1", "2"], ["--nonsense"], ["1", "--count"],
                      ["1", "--count", "0"], ["1", "--interval", "0"], ["1", "--interval", "nan"],
-                     ["--interval", "1"], ["--count", "1"], ["12x"]):
+                     ["--interval", "1"], ["--count", "1"], ["12x"], ["--openmetrics", "1"],
+                     ["--openmetrics", "--json"], ["--openmetrics", "--count", "1"]):
             with self.subTest(args):
                 result = stat(*args)
                 self.assertEqual(result.returncode, 2)
