@@ -144,6 +144,8 @@ void table_intro(const struct bench *bench)
 	if (limits_read_ahead(bench->limits))
 		printf("read_ahead_kb of the device is %u; most machines have %u.\n",
 		       limits_read_ahead(bench->limits), STOCK_READ_AHEAD_KB);
+	printf("Memory of this size is touched before each run, as a virtual machine gets it only "
+	       "then.\n");
 	printf("A run of single operations ends after a number of them, or after %.1f s.\n",
 	       bench_run_seconds(bench));
 	printf("Numbers are medians over the turns.\n");

@@ -106,6 +106,22 @@ class Doctor(unittest.TestCase):
         self.assertEqual(data["checks"]["steering"]["state"], "no")
         self.check_text(hidden(), data)
 
+    @unittest.skipIf(os.getuid(), "only root can mount")
+    def test_a_locked_down_kernel(self):
+        def run_locked(choice):
+            script = (f"mount -t tmpfs none /sys/kernel/security && echo '{choice}' "
+                      '>/sys/kernel/security/lockdown && exec "$HUGEMAP" doctor --json')
+            result = subprocess.run(["unshare", "--mount", "sh", "-c", script],
+                                    capture_output=True, text=True)
+            return json.loads(result.stdout)["checks"]["kernel_engine"]
+
+        if not os.path.isdir("/sys/kernel/security"):
+            self.skipTest("/sys/kernel/security does not exist")
+        locked = run_locked("none [integrity] confidentiality")
+        self.assertEqual((locked["lockdown"], locked["needs_signature"]), ("integrity", True))
+        self.assertEqual(locked["state"], "ok")
+        self.assertEqual(run_locked("[none] integrity confidentiality")["lockdown"], "none")
+
     def test_help_is_printed_in_both_ways(self):
         result = run("--help")
         self.assertEqual(result.returncode, 0)
