@@ -67,7 +67,11 @@ def test_the_tag_fits_the_wheel(wheel, tree):
     tags = re.findall(r"(?m)^Tag: (.*)$", (meta / "WHEEL").read_text())
     assert ["hugemap", meta.name.split("-")[1].removesuffix(".dist"), *tags[0].split("-")] == \
         wheel.stem.split("-") and len(tags) == 1, tags
-    assert "\nRequires-Python: >=3.11\n" in (meta / "METADATA").read_text()
+    metadata = (meta / "METADATA").read_text()
+    assert "\nRequires-Python: >=3.11\n" in metadata
+    # The page of the package on PyPI.
+    assert "\nDescription-Content-Type: text/markdown\n" in metadata
+    assert "\n\n# HugeMap for Python\n" in metadata and "\nKeywords: mmap," in metadata
 
 
 def test_it_has_the_files_of_the_package(_, tree):
