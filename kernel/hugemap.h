@@ -283,6 +283,10 @@ struct hugemap_data {
 	int priority; /* A */
 	/* A: faults that are mapping a dirty unit without its folio lock. */
 	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];
+	/* wait.c: store faults that go before the next change of the lower file. */
+	atomic_t stores_waiting; /* A: they wait for the invalidate_lock */
+	atomic_t stores_allowed; /* A: they have waited, and mm is going to repeat them */
+	unsigned long stores_until; /* A: jiffies; @stores_allowed is valid until then */
 	u32 failures; /* A: write-backs in a row that failed; concurrent updates may be lost */
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
 	u64 write_at; /* W: page at which background write-back continues */

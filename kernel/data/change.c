@@ -410,6 +410,7 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 	loff_t old_size = i_size_read(inode), lower_size;
 	ssize_t ret = 0;
 
+	hugemap_yield_to_stores(hi);
 	filemap_invalidate_lock(mapping);
 	/* Wait without the lock: a task that pins page after page may need it for the next page. */
 	while (hi->hfile && change_cuts_pinned(hi, &range, time_before(jiffies, deadline))) {

@@ -290,6 +290,13 @@ static bool fault_map_around(struct vm_fault *vmf, struct hugemap_inode *hi, str
 	return ret & VM_FAULT_NOPAGE;
 }
 
+/* The store is allowed. If the fault has waited before, changes of the lower file go on. */
+static void fault_end_store(const struct vm_fault *vmf, struct hugemap_inode *hi)
+{
+	if (unlikely(vmf->flags & FAULT_FLAG_TRIED || !(vmf->flags & FAULT_FLAG_ALLOW_RETRY)))
+		hugemap_end_store(hi);
+}
+
 /* Describe the access of a stream that stores, for its read-ahead and write-behind. */
 static struct hm_access fault_store_access(const struct vm_fault *vmf)
 {
@@ -340,6 +347,8 @@ lock:
 	}
 out:
 	filemap_invalidate_unlock_shared(mapping);
+	if (ret != VM_FAULT_NOPAGE || mapped)
+		fault_end_store(vmf, hi);
 again:
 	sb_end_pagefault(inode->i_sb);
 	if (ret == VM_FAULT_NOPAGE && !mapped)
@@ -384,6 +393,8 @@ static vm_fault_t fault_store_to_pmd(struct vm_fault *vmf)
 	}
 unlock:
 	filemap_invalidate_unlock_shared(mapping);
+	if (ret == VM_FAULT_NOPAGE)
+		fault_end_store(vmf, hi);
 out:
 	sb_end_pagefault(inode->i_sb);
 	if (folio && unit.hints & HM_HINT_READAHEAD)

@@ -24,7 +24,6 @@
  */
 static int miss_provide(struct hugemap_inode *hi, u64 pgoff, u64 stores, struct hm_access access)
 {
-	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hm_unit unit;
 	int err = hugemap_fill_page(hi, pgoff, access);
 
@@ -33,14 +32,11 @@ static int miss_provide(struct hugemap_inode *hi, u64 pgoff, u64 stores, struct 
 	hugemap_race_point("fault: brought in, no room below");
 	if (err || !stores)
 		return err;
-	if (!hm_needs_alloc(hi->hfile, pgoff)) {
-		if (down_read_killable(&mapping->invalidate_lock))
-			return -EINTR;
-		filemap_invalidate_unlock_shared(mapping);
-		return 0;
+	if (hm_needs_alloc(hi->hfile, pgoff)) {
+		hm_peek(hi->hfile, pgoff, &unit);
+		err = hugemap_reserve(hi, unit.pgoff, unit.npages);
 	}
-	hm_peek(hi->hfile, pgoff, &unit);
-	return hugemap_reserve(hi, unit.pgoff, unit.npages);
+	return err ?: hugemap_wait_store(hi, access.again);
 }
 
 /*

@@ -63,6 +63,61 @@ int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff)
 						  hm_peek(hi->hfile, pgoff, &unit) != HM_WRITING);
 }
 
+/* --- stores and changes of the lower file ---------------------------------------------- */
+
+/* A task that is repeating a fault needs a CPU once. It may also have been killed. */
+#define STORE_TICKS (HZ / 10)
+
+/* All changes and stores of a file use the queue of its first block. */
+static wait_queue_head_t *wait_of_stores(struct hugemap_inode *hi)
+{
+	return hugemap_wait_of(hugemap_of(hi), hi->hfile, 0);
+}
+
+int hugemap_wait_store(struct hugemap_inode *hi, bool again)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	struct hugemap_data *data = hi->data;
+	int err = 0;
+
+	/* Before the lock: the holder may take it again as soon as it has released it. */
+	atomic_inc(&data->stores_waiting);
+	if (down_read_killable(&mapping->invalidate_lock)) {
+		err = -EINTR;
+	} else {
+		WRITE_ONCE(data->stores_until, jiffies + STORE_TICKS);
+		if (!again || !atomic_read(&data->stores_allowed))
+			atomic_inc(&data->stores_allowed);
+		filemap_invalidate_unlock_shared(mapping);
+	}
+	atomic_dec(&data->stores_waiting);
+	return err;
+}
+
+void hugemap_end_store(struct hugemap_inode *hi)
+{
+	/* Several faults may end here that were counted once, and the reverse. */
+	if (atomic_dec_if_positive(&hi->data->stores_allowed) == 0 &&
+	    wq_has_sleeper(wait_of_stores(hi)))
+		wake_up_all(wait_of_stores(hi));
+}
+
+void hugemap_yield_to_stores(struct hugemap_inode *hi)
+{
+	struct hugemap_data *data = hi->data;
+
+	if (!atomic_read(&data->stores_waiting) && !atomic_read(&data->stores_allowed))
+		return;
+	hugemap_race_point("change: stores go first");
+	wait_event_killable_timeout(*wait_of_stores(hi),
+				    !atomic_read(&data->stores_waiting) &&
+					    !atomic_read(&data->stores_allowed),
+				    STORE_TICKS);
+	/* The tasks of expired faults were killed, or have unmapped the file. */
+	if (!time_before(jiffies, READ_ONCE(data->stores_until)))
+		atomic_set(&data->stores_allowed, 0);
+}
+
 /* --- frames, and the threads of a mount ------------------------------------------------ */
 
 void hugemap_progress(struct hugemap_mount *mount)

@@ -23,6 +23,21 @@ int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff);
  */
 int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);
 
+/*
+ * A store fault that has to wait does so without the fault lock. mm then repeats it, and it may only
+ * try to take the invalidate_lock. A program that changes the lower file in a loop would hold the
+ * lock, or wait for it, each time. So a fault that has waited is counted, and the next change of the
+ * lower file yields to it for HZ / 10, before it takes the lock.
+ *
+ * hugemap_wait_store(): wait until no change is under way, and be counted. @again: the fault may be
+ * counted already. -EINTR: a fatal signal.
+ * hugemap_end_store(): the store has been allowed.
+ * hugemap_yield_to_stores(): the caller is about to take the invalidate_lock exclusively.
+ */
+int hugemap_wait_store(struct hugemap_inode *hi, bool again);
+void hugemap_end_store(struct hugemap_inode *hi);
+void hugemap_yield_to_stores(struct hugemap_inode *hi);
+
 /* Wake the tasks that wait for a frame: one became free, or a unit became clean. */
 void hugemap_progress(struct hugemap_mount *mount);
 

@@ -597,6 +597,7 @@ int hugemap_quiesce_writes(struct inode *inode)
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	int err = 0;
 
+	hugemap_yield_to_stores(hi);
 	filemap_invalidate_lock(inode->i_mapping);
 	/*
 	 * If the lower file is already immutable, this change clears the flag, or the lower file

@@ -143,6 +143,13 @@ static inline int atomic_add_return(int n, atomic_t *a)
 
 #define atomic_inc(a) ((void)atomic_add_return(1, a))
 #define atomic_dec(a) ((void)atomic_add_return(-1, a))
+
+static inline int atomic_dec_if_positive(atomic_t *a)
+{
+	sim_step();
+	return a->value > 0 ? --a->value : a->value - 1;
+}
+
 #define atomic_add(n, a) ((void)atomic_add_return(n, a))
 #define atomic_sub(n, a) ((void)atomic_add_return(-(n), a))
 #define refcount_set(a, n) ((a)->value = (n))
