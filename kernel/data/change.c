@@ -158,9 +158,10 @@ static bool change_is_cut(const struct hm_unit *unit, const struct change *chang
 
 /*
  * Before the change: return true if it would truncate within a huge unit that is pinned. That unit
- * has to go, but data that a device writes into the remaining part must not be lost. On older
- * kernels a device has only a plain reference to the folio. Other users have plain references, too,
- * and may keep them for ever. So plain references count only while @soon is true.
+ * has to go, but data that a device writes into the remaining part must not be lost. So the caller
+ * waits for a limited time. During that time @soon is true, and plain references count, too: on
+ * older kernels a device has only a plain reference to the folio. Other users have plain references
+ * as well, and do not write.
  */
 static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
 {
@@ -408,17 +409,24 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 	unsigned long deadline = jiffies + msecs_to_jiffies(HUGEMAP_FAULT_TIMEOUT_MS);
 	struct change range = { start, end, what };
 	loff_t old_size = i_size_read(inode), lower_size;
+	bool soon = true;
 	ssize_t ret = 0;
 
 	hugemap_yield_to_stores(hi);
 	filemap_invalidate_lock(mapping);
 	/* Wait without the lock: a task that pins page after page may need it for the next page. */
-	while (hi->hfile && change_cuts_pinned(hi, &range, time_before(jiffies, deadline))) {
+	while (hi->hfile && change_cuts_pinned(hi, &range, soon)) {
+		if (!soon) {
+			/* A later store of the device to the part that stays will be lost. */
+			mapping_set_error(mapping, -EIO);
+			break;
+		}
 		filemap_invalidate_unlock(mapping);
 		schedule_timeout_killable(1);
 		if (fatal_signal_pending(current))
 			return -EINTR;
 		filemap_invalidate_lock(mapping);
+		soon = time_before(jiffies, deadline);
 	}
 	if (hi->hfile)
 		ret = change_write_before(hi, start, end, what);

@@ -3,9 +3,9 @@
  * Each access makes progress beside a process that changes the same file in a loop. The other
  * process stops by itself after a number of operations. The access must complete before that.
  *
- * vm: page=2M,4K,auto lower=ext4 timeout=240
+ * vm: page=2M,4K,auto lower=ext4 modules=dm_mod timeout=240
  */
-#include "common.h"
+#include "dm.h"
 
 #include <stdatomic.h>
 
@@ -151,7 +151,62 @@ BEHAVIOUR(store_completes_beside_direct_writes)
 
 BEHAVIOUR(store_completes_beside_fallocate)
 {
-	stores_complete_beside("calls of fallocate", 200, allocate);
+	stores_complete_beside("calls of fallocate", 4000, allocate);
+}
+
+static const char *slow_device;
+
+static void read_from_device(void *map)
+{
+	int fd = open_file(slow_device, O_RDONLY | O_DIRECT);
+
+	EXPECT(pread(fd, map, SMALL, 0) == SMALL, "direct read: %s", strerror(errno));
+}
+
+static void truncate_block(void *unused)
+{
+	MUST(truncate("f", HUGE + HUGE / 2));
+}
+
+/* Return the state of a process: D is an uninterruptible sleep. */
+static char state_of(pid_t pid)
+{
+	char path[64], line[512] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	EXPECT(file && fgets(line, sizeof(line), file), "%s: %s", path, strerror(errno));
+	fclose(file);
+	return strrchr(line, ')')[2];
+}
+
+/*
+ * A device holds a page of a huge unit in which the new end of the file lies. It may write into the
+ * part that stays, so the truncation waits for the device for some time, but not for ever.
+ */
+BEHAVIOUR(truncation_ends_although_a_device_keeps_a_page)
+{
+	struct dm_line line = dm_linear(0, device_size(getenv("DEV")) / SECTOR, getenv("DEV"), 0);
+	int fd = make_file("f", 1, 3 * HUGE), status = 0;
+	unsigned char *map = map_shared(fd, 0, 3 * HUGE);
+	pid_t reader, truncater;
+	bool ended;
+
+	slow_device = dm_create("slow", &line, 1);
+	MUST(fsync(fd));
+	dm_suspend("slow", true);
+	reader = start_child(read_from_device, map + HUGE);
+	while (state_of(reader) != 'D')
+		usleep(10000);
+	truncater = start_child(truncate_block, NULL);
+	ended = child_ends_within(60, truncater, &status);
+	dm_suspend("slow", false);
+	wait_child(reader);
+	dm_remove("slow");
+	EXPECT(ended, "the truncation waits for ever");
+	EXPECT(!status, "the truncation ended with status %#x", status);
+	read_pattern("read of the part that stays", fd, 1, HUGE + SMALL, HUGE / 2 - SMALL);
 }
 
 RUN_BEHAVIOURS
