@@ -28,7 +28,8 @@
  *   locks of the lower file system    held by the lower file system during I/O of this module
  *   folio lock                        the mapping and the content of a folio. A task holds several
  *                                     only for one batch, in frame order, and takes all but the
- *                                     first by folio_trylock().
+ *                                     first by folio_trylock(). With files_lock it only tries to
+ *                                     take the first, too.
  *   i_pages' xa_lock, page-table locks
  *   spinlocks of the cache core and of struct hugemap_mount
  *

@@ -425,13 +425,19 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, 
 	}
 }
 
-/* Drop a claimed clean unit, unless it is mapped or pinned. */
+/*
+ * Drop a claimed clean unit, unless it is locked, mapped or pinned. The caller holds files_lock: a
+ * task that wants files_lock exclusively must not wait for the holder of a folio, too.
+ */
 static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	u32 freed = 0;
 
-	folio_lock(folio);
+	if (!folio_trylock(folio)) {
+		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
+		return;
+	}
 	/* A mapped unit stays, as on Linux: its mappings have references. */
 	evict_leave(hi, folio, unit, &freed);
 	if (freed)

@@ -203,12 +203,19 @@ void schedule_timeout_killable(long timeout)
 		sim_yield();
 }
 
+void rwsem_held(const struct rw_semaphore *s, bool held)
+{
+	if (w.mount && s == &w.mount->files_lock)
+		current->files_locks += held ? 1 : -1;
+}
+
 bool down_read_trylock(struct rw_semaphore *s)
 {
 	sim_step();
 	if (s->lock.writer || s->lock.waiting || s->lock.head != s->lock.tail)
 		return false;
 	s->lock.readers++;
+	rwsem_held(s, true);
 	return true;
 }
 

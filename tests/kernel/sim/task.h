@@ -282,6 +282,7 @@ struct task_struct {
 	void *arg;
 	bool should_stop, over;
 	bool reclaims; /* it is in direct reclaim */
+	u32 files_locks; /* it holds files_lock of the mount */
 };
 
 extern struct task_struct tasks[SIM_COROUTINES + 1];
@@ -427,10 +428,11 @@ struct rw_semaphore {
 	struct sim_rwlock lock;
 };
 #define init_rwsem(s) ((s)->lock = (struct sim_rwlock){ 0 })
-#define down_read(s) sim_read_lock(&(s)->lock)
-#define up_read(s) sim_read_unlock(&(s)->lock)
-#define down_write(s) sim_write_lock(&(s)->lock)
-#define up_write(s) sim_write_unlock(&(s)->lock)
+void rwsem_held(const struct rw_semaphore *s, bool held);
+#define down_read(s) (sim_read_lock(&(s)->lock), rwsem_held(s, true))
+#define up_read(s) (rwsem_held(s, false), sim_read_unlock(&(s)->lock))
+#define down_write(s) (sim_write_lock(&(s)->lock), rwsem_held(s, true))
+#define up_write(s) (rwsem_held(s, false), sim_write_unlock(&(s)->lock))
 bool down_read_trylock(struct rw_semaphore *s);
 #define down_read_killable(s) (down_read(s), 0)
 #define smp_mb() sim_step()
