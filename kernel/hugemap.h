@@ -491,6 +491,7 @@ long hugemap_cached(struct file *file, void __user *arg);
 enum hugemap_change {
 	HUGEMAP_KEEP, /* the old data in the range matters: write it back first */
 	HUGEMAP_DISCARD, /* the old data does not matter: truncate, punch */
+	HUGEMAP_GROW, /* the file becomes longer, by zeros; nothing else changes */
 };
 
 /*

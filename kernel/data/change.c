@@ -401,6 +401,83 @@ static void change_take_rest(struct hugemap_inode *hi, const struct change *chan
 		change_take_size(hi, grown.end);
 }
 
+void hugemap_make_room(struct hugemap_inode *hi, loff_t size)
+{
+	loff_t old = i_size_read(&hi->vfs_inode);
+	u64 old_end = hugemap_pages(old), end = hugemap_pages(size) | HUGEMAP_BLOCK_MASK;
+	struct hm_unit unit;
+
+	while (old % HM_BLOCK_SIZE) {
+		u64 last = (u64)(old - 1) >> HM_PAGE_SHIFT;
+		enum hm_state state;
+		struct folio *folio;
+
+		hm_peek(hi->hfile, last, &unit);
+		if (unit.npages == 1 && !(old % HM_PAGE_SIZE))
+			break;
+		folio = hugemap_find_locked(hi, last, HM_ACCESS(.again = true), &unit);
+		if (folio) {
+			size_t offset = old - folio_pos(folio);
+
+			folio_zero_range(folio, offset, folio_size(folio) - offset);
+			folio_unlock(folio);
+			folio_put(folio);
+			break;
+		}
+		state = hm_peek(hi->hfile, last, &unit);
+		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
+			break;
+		/* The unit is claimed for eviction, and may stay. */
+		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, last),
+			   hugemap_unit_idle(hi, last));
+	}
+	hugemap_race_point("write: old end zeroed, no room behind");
+	/*
+	 * Set the size before the holes are recorded:
+	 * CPU 0 (writer): sets the size; takes node_lock, and records the holes in all nodes.
+	 * CPU 1 (reader): looks for holes; takes node_lock, compares the size, and adds a node.
+	 * If CPU 1 adds its node first, CPU 0 records the holes in this node, too. Otherwise CPU 1
+	 * sees the new size, and hm_file_add_node() fails.
+	 */
+	hm_file_set_size(hi->hfile, size);
+	hugemap_race_point("write: room behind the end, holes not known");
+	/* Most small steps add no page. */
+	if (hugemap_pages(size) > old_end)
+		hugemap_note_zero_fill(hi, old_end, end + 1 - old_end, true);
+}
+
+/*
+ * Let the lower file system make the file longer. No cached page leaves. The rest of the last page
+ * becomes zeros in the cache, as it is in the lower file.
+ */
+static ssize_t change_grow(struct hugemap_inode *hi, ssize_t (*change)(void *arg), void *arg)
+{
+	struct inode *inode = &hi->vfs_inode;
+	loff_t old_size = i_size_read(inode), size;
+	ssize_t ret = 0;
+
+	hugemap_yield_to_stores(hi);
+	filemap_invalidate_lock(inode->i_mapping);
+	/* Appended data goes first: after a power cut it must not read as zeros. */
+	size = min(i_size_read(hi->lower), READ_ONCE(hi->data->growth_failed_at));
+	if (hi->hfile && size < old_size)
+		ret = hugemap_write_range(hi, (u64)size >> HM_PAGE_SHIFT, U64_MAX);
+	if (ret)
+		goto out;
+	hugemap_race_point("grow: written before, not longer");
+	ret = change(arg);
+	/* A lower file system may fail after it has made a part of the change. */
+	size = change_lower_size(hi);
+	if (size > old_size) {
+		if (hi->hfile)
+			hugemap_make_room(hi, size);
+		change_take_size(hi, size);
+	}
+out:
+	filemap_invalidate_unlock(inode->i_mapping);
+	return ret;
+}
+
 ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg)
 {
@@ -412,6 +489,8 @@ ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 	bool soon = true;
 	ssize_t ret = 0;
 
+	if (what == HUGEMAP_GROW)
+		return change_grow(hi, change, arg);
 	hugemap_yield_to_stores(hi);
 	filemap_invalidate_lock(mapping);
 	/* Wait without the lock: a task that pins page after page may need it for the next page. */

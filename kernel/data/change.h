@@ -12,4 +12,12 @@
  */
 void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last);
 
+/*
+ * Prepare the cache for pages up to @size. Zero the rest of the last unit beyond the old end of the
+ * file. That unit may be huge: a writer that was killed while it extended the file may have left it
+ * pinned. The upper file grows with the data that is copied, and the lower file with the data that
+ * is written back.
+ */
+void hugemap_make_room(struct hugemap_inode *hi, loff_t size);
+
 #endif /* HUGEMAP_DATA_CHANGE_H */

@@ -179,55 +179,6 @@ static size_t rw_copy_in(struct folio *folio, size_t offset, size_t bytes, struc
 }
 
 /*
- * Prepare the cache for pages up to @size. Zero the rest of the last unit beyond the old end of the
- * file. That unit may be huge: a writer that was killed while it extended the file may have left it
- * pinned. The upper file grows with the data that is copied, and the lower file with the data that
- * is written back.
- */
-static void rw_make_room(struct hugemap_inode *hi, loff_t size)
-{
-	loff_t old = i_size_read(&hi->vfs_inode);
-	u64 old_end = hugemap_pages(old), end = hugemap_pages(size) | HUGEMAP_BLOCK_MASK;
-	struct hm_unit unit;
-
-	while (old % HM_BLOCK_SIZE) {
-		u64 last = (u64)(old - 1) >> HM_PAGE_SHIFT;
-		enum hm_state state;
-		struct folio *folio;
-
-		hm_peek(hi->hfile, last, &unit);
-		if (unit.npages == 1 && !(old % HM_PAGE_SIZE))
-			break;
-		folio = hugemap_find_locked(hi, last, HM_ACCESS(.again = true), &unit);
-		if (folio) {
-			size_t offset = old - folio_pos(folio);
-
-			folio_zero_range(folio, offset, folio_size(folio) - offset);
-			folio_unlock(folio);
-			folio_put(folio);
-			break;
-		}
-		state = hm_peek(hi->hfile, last, &unit);
-		if (state == HM_ABSENT || state == HM_FILLING || state == HM_FAILED)
-			break;
-		/* The unit is claimed for eviction, and may stay. */
-		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, last),
-			   hugemap_unit_idle(hi, last));
-	}
-	hugemap_race_point("write: old end zeroed, no room behind");
-	/*
-	 * Set the size before the holes are recorded:
-	 * CPU 0 (writer): sets the size; takes node_lock, and records the holes in all nodes.
-	 * CPU 1 (reader): looks for holes; takes node_lock, compares the size, and adds a node.
-	 * If CPU 1 adds its node first, CPU 0 records the holes in this node, too. Otherwise CPU 1
-	 * sees the new size, and hm_file_add_node() fails.
-	 */
-	hm_file_set_size(hi->hfile, size);
-	hugemap_race_point("write: room behind the end, holes not known");
-	hugemap_note_zero_fill(hi, old_end, end + 1 - old_end, true);
-}
-
-/*
  * Extend the file to show the copied data. Do this before the data can be written back: with the
  * folio locked, or while the unit is being filled. Otherwise write-back would treat the data as
  * bytes beyond the end of the file.
@@ -634,7 +585,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 			return ret;
 	}
 	if (end > old)
-		rw_make_room(hi, end);
+		hugemap_make_room(hi, end);
 	ret = rw_write_all(hi, iocb, from);
 	/* The caller counts the rest of the iterator. */
 	iov_iter_reexpand(from, iov_iter_count(from) + cut);

@@ -203,9 +203,10 @@ int hugemap_setattr(struct hugemap_idmap *idmap, struct dentry *dentry, struct i
 	/* Times of earlier stores must not replace the times that are set now. */
 	hugemap_tell_late_change(inode);
 	if ((attr->ia_valid & ATTR_SIZE) && S_ISREG(inode->i_mode))
-		err = (int)hugemap_change_lower(inode, min(i_size_read(inode), attr->ia_size),
-						LLONG_MAX, HUGEMAP_DISCARD, attr_change_lower,
-						&change);
+		err = (int)hugemap_change_lower(
+			inode, min(i_size_read(inode), attr->ia_size), LLONG_MAX,
+			attr->ia_size > i_size_read(inode) ? HUGEMAP_GROW : HUGEMAP_DISCARD,
+			attr_change_lower, &change);
 	else if ((attr->ia_valid & ATTR_MTIME_SET) && !attr_keeps_times(change.lower->d_sb))
 		/* Write back first: a later write-back would replace the mtime. */
 		err = attr_change_settled(inode, &change);

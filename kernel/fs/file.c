@@ -220,6 +220,8 @@ static long file_fallocate(struct file *file, int mode, loff_t offset, loff_t le
 	if (end > size && !(mode & FALLOC_FL_KEEP_SIZE)) {
 		start = min(start, size);
 		end = LLONG_MAX;
+		if (!mode)
+			what = HUGEMAP_GROW;
 	}
 	hugemap_start_write_lower(hugemap_inode(inode));
 	if (start < end)

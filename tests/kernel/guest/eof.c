@@ -377,6 +377,44 @@ BEHAVIOUR(fallocate_of_appended_bytes_does_not_lengthen_the_lower_file)
 }
 
 /* The range ends in a hole. The data behind it is dirty, so the lower file ends too early. */
+/* The last page stays in the cache, and its rest reads as zeros after each step. */
+BEHAVIOUR(file_that_grows_in_small_steps_stays_cached)
+{
+	const unsigned int pages = 3, step = 64;
+	int fd = make_file("f", 1, HUGE + 10);
+	unsigned char *map = map_shared(fd, 0, 2 * HUGE);
+	uint64_t fills = 0, written = 0;
+	size_t size, steps = 0;
+
+	MUST(fsync(fd));
+	if (on_hugemap()) {
+		fills = mount_stat("fills");
+		written = mount_stat("written_bytes");
+	}
+	for (size = HUGE + 10; size < HUGE + pages * SMALL; steps++) {
+		/* A store behind the end must not become data. */
+		map[size + 1] = 0x77;
+		if (steps & 1)
+			MUST(ftruncate(fd, (off_t)(size + step)));
+		else
+			MUST(posix_fallocate(fd, (off_t)(size + step - 1), 1));
+		expect_zero("behind the old end", map + size, size, step);
+		pattern(map + size, 1, size, step);
+		size += step;
+	}
+	if (on_hugemap()) {
+		fills = mount_stat("fills") - fills;
+		written = mount_stat("written_bytes") - written;
+		EXPECT(fills <= 2 * pages, "%zu steps read %llu units", steps,
+		       (unsigned long long)fills);
+		EXPECT(written <= pages * HUGE && written < steps * SMALL,
+		       "%zu steps wrote %llu bytes", steps, (unsigned long long)written);
+	}
+	read_pattern("read", fd, 1, 0, size);
+	MUST(fsync(fd));
+	expect_lower("lower file", "f", 1, 0, size);
+}
+
 BEHAVIOUR(clone_works_beyond_the_end_of_the_lower_file)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT), to = open_file("g", O_RDWR | O_CREAT);

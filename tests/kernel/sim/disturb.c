@@ -39,7 +39,8 @@ static void resize(struct sim_file *file)
 	inode_lock(inode);
 	model_resizes(file, change.size);
 	hugemap_change_lower(inode, min(i_size_read(inode), change.size), LLONG_MAX,
-			     HUGEMAP_DISCARD, resize_lower, &change);
+			     change.size > i_size_read(inode) ? HUGEMAP_GROW : HUGEMAP_DISCARD,
+			     resize_lower, &change);
 	inode_unlock(inode);
 	w.counts[C_RESIZES]++;
 }
