@@ -17,6 +17,21 @@
  * writable reference through a mapping. A lookup that holds a reference for a moment counts as a
  * pin as well.
  */
+#ifdef HUGEMAP_HAVE_LARGE_MAPCOUNT
+bool hugemap_mm_is_pinned(struct folio *folio)
+{
+	int mapped = folio_mapcount(folio), refs;
+
+	/*
+	 * Each mapping is one reference, of a PTE or of a PMD. If the mapcount changes while the
+	 * references are counted, the folio is taken for pinned.
+	 */
+	smp_rmb();
+	refs = folio_ref_count(folio);
+	smp_rmb();
+	return refs > hugemap_mm_cached_refs(folio) + mapped || folio_mapcount(folio) != mapped;
+}
+#else
 bool hugemap_mm_is_pinned(struct folio *folio)
 {
 	int refs = folio_ref_count(folio);
@@ -32,6 +47,7 @@ bool hugemap_mm_is_pinned(struct folio *folio)
 	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
 	return folio_ref_count(folio) > hugemap_mm_cached_refs(folio);
 }
+#endif
 
 /*
  * Return true if an unmapped folio may be pinned; the caller has one reference to it.

@@ -541,4 +541,34 @@ BEHAVIOUR(madv_collapse_is_refused_and_changes_nothing)
 	expect_pattern("load", map, 1, 0, SIZE);
 }
 
+/*
+ * Write-back counts the references of a huge page to find pins. Since 6.10, Linux counts the PTEs
+ * that map it, so the page stays mapped.
+ */
+BEHAVIOUR(write_back_keeps_a_block_mapped_by_ptes)
+{
+	int fd = make_file("f", 1, 2 * HUGE);
+	unsigned char *map = reserve_aligned(3 * HUGE) + SMALL;
+	uint64_t cleaned;
+	unsigned int i;
+	long faults;
+
+	if (kernel_before("6.10"))
+		skip("this kernel does not count the PTEs of a huge page");
+	map = mmap(map, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+	EXPECT(map != MAP_FAILED, "mmap: %s", strerror(errno));
+	MUST(fsync(fd));
+	for (i = 0; i < PAGES; i++)
+		load(map + i * SMALL);
+	map[5 * SMALL] = pattern_byte(1, 5 * SMALL);
+	cleaned = mount_stat("cleaned");
+	MUST(fsync(fd));
+	EXPECT(mount_stat("cleaned") > cleaned, "the sync found no page that is mapped");
+	faults = minor_faults();
+	for (i = 0; i < PAGES; i++)
+		load(map + i * SMALL);
+	faults = minor_faults() - faults;
+	EXPECT(faults < 4, "%ld faults map the block again", faults);
+}
+
 RUN_BEHAVIOURS

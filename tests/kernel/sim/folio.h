@@ -68,6 +68,7 @@ void __free_pages(struct page *page, u32 order);
 #define folio_pos(f) ((loff_t)((f)->index << PAGE_SHIFT))
 #define SECTOR_SIZE sizeof(u64) /* alignment of the model's direct I/O */
 #define folio_pfn(f) ((unsigned long)(f))
+#define folio_mapcount(f) (sim_step(), READ_ONCE((f)->mapcount))
 #define folio_mapped(f) (READ_ONCE((f)->mapcount) > 0)
 
 void folio_get(struct folio *folio);

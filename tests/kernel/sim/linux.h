@@ -15,6 +15,7 @@
 #define hugemap_race_point_atomic(text) hugemap_race_point(text)
 #define HUGEMAP_HAVE_COPY_SPLICE_READ
 #define HUGEMAP_HAVE_HUGE_FAULT_ORDER
+#define HUGEMAP_HAVE_LARGE_MAPCOUNT
 #define HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD
 #define HUGEMAP_WQ_PERCPU 0
 #define HUGEMAP_XATTR_CONST

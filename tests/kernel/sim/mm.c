@@ -210,18 +210,6 @@ int apply_to_page_range(struct mm_struct *mm, unsigned long address, unsigned lo
 	return 0;
 }
 
-int folio_entire_mapcount(const struct folio *folio)
-{
-	int entire = 0;
-	u32 i, k;
-
-	sim_step();
-	for (i = 0; i < MAX_MMS; i++)
-		for (k = 0; mms[i] && k < ARRAY_SIZE(mms[i]->pmd); k++)
-			entire += mms[i]->pmd[k].folio == folio;
-	return entire;
-}
-
 vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write)
 {
 	spinlock_t *ptl = pmd_lock(vmf->vma->vm_mm, vmf->pmd);

@@ -128,7 +128,6 @@ static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
 #define memalloc_nofs_restore(flags) ((void)(flags))
 int apply_to_page_range(struct mm_struct *mm, unsigned long address, unsigned long size,
 			void *function, void *data);
-int folio_entire_mapcount(const struct folio *folio);
 #define hugemap_release_fault_lock(vmf) up_read(&(vmf)->vma->vm_mm->mmap_lock)
 
 vm_fault_t vmf_insert_folio_pmd(struct vm_fault *vmf, struct folio *folio, bool write);
