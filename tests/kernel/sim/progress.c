@@ -177,7 +177,8 @@ static void run_truncate(struct racer *racer, u32 i)
 
 	(void)racer;
 	inode_lock(inode);
-	err = hugemap_change_lower(inode, min(i_size_read(inode), size), LLONG_MAX, HUGEMAP_DISCARD,
+	err = hugemap_change_lower(inode, min(i_size_read(inode), size), LLONG_MAX,
+				   size > i_size_read(inode) ? HUGEMAP_GROW : HUGEMAP_DISCARD,
 				   resize_lower, &size);
 	inode_unlock(inode);
 	sim_check(!err, "a truncation failed with %zd", err);
@@ -220,10 +221,6 @@ static const struct operation operations[] = {
 static const struct {
 	const char *starved, *competing;
 } known[] = {
-	/* A store needs the invalidate_lock without a wait, and other tasks wait for it. */
-	{ "store", "direct write" },
-	{ "store", "punch" },
-	{ "store", "truncation" },
 	/* A write to a part of a page fills the page, and then finds that it was dropped. */
 	{ "append", "dontneed" },
 };
