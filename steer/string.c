@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The functions of <string.h> that this library, steer/ and the compiler use. The monitor
- * thread must not call the C library's: a sanitizer or another preloaded library may replace
- * them with functions that use thread-local data, which the monitor thread does not have.
+ * The functions of <string.h> that steer/, preload/ and the compiler use. The monitor thread must
+ * not call the C library's: a sanitizer or another preloaded library may replace them with
+ * functions that use thread-local data, which the monitor thread does not have. In steer/ they
+ * have the names of names.h. preload/, which links with no C library, also compiles this file
+ * with their own names.
  */
 #include <string.h>
 
