@@ -121,7 +121,8 @@ void events_clear(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < SLOTS; i++)
+	/* In a child of fork(), each page that is written costs a page fault. */
+	for (i = 0; i < SLOTS && i < head; i++)
 		slot[i].turn = 0;
 	head = tail = done = 0;
 	lost = 0;
