@@ -18,7 +18,7 @@ enum target {
 	TARGET_MACHINE, /* it is of another class (32 bits) or machine */
 	TARGET_LIBC, /* it has another dynamic linker than glibc's */
 	TARGET_SANITIZER, /* the library of a sanitizer must be its first */
-	TARGET_SECURE, /* it runs with another user's rights: its dynamic linker drops LD_PRELOAD */
+	TARGET_SECURE, /* another user's rights: the dynamic linker drops LD_PRELOAD */
 	TARGET_UNREADABLE,
 };
 

@@ -24,10 +24,10 @@ int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff);
 int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);
 
 /*
- * A store fault that has to wait does so without the fault lock. mm then repeats it, and it may only
- * try to take the invalidate_lock. A program that changes the lower file in a loop would hold the
- * lock, or wait for it, each time. So a fault that has waited is counted, and the next change of the
- * lower file yields to it for HZ / 10, before it takes the lock.
+ * A store fault that has to wait does so without the fault lock. mm then repeats it, and it may
+ * only try to take the invalidate_lock. A program that changes the lower file in a loop would hold
+ * the lock, or wait for it, each time. So a fault that has waited is counted, and the next change
+ * of the lower file yields to it for HZ / 10, before it takes the lock.
  *
  * hugemap_wait_store(): wait until no change is under way, and be counted. @again: the fault may be
  * counted already. -EINTR: a fatal signal.
