@@ -119,6 +119,11 @@ __attribute__((used)) static long syscall_any(long number, long a, long b, long 
 		return (long)mremap((void *)a, (size_t)b, (size_t)c, (int)d, (void *)e);
 	case SYS_madvise:
 		return madvise((void *)a, (size_t)b, (int)c);
+	case SYS_execve:
+		return execve((const char *)a, (char *const *)b, (char *const *)c);
+	case SYS_execveat:
+		return execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d,
+				(int)e);
 	case SYS_unshare:
 		return unshare((int)a);
 	case SYS_setns:

@@ -113,6 +113,10 @@ static int start(const char *by, const char *path)
 	snprintf(command, sizeof(command), "%s %s", path, by);
 	if (!strcmp(by, "execve"))
 		execve(path, argv, environ);
+	else if (!strcmp(by, "syscall-execve"))
+		syscall(SYS_execve, path, argv, environ);
+	else if (!strcmp(by, "syscall-execveat"))
+		syscall(SYS_execveat, AT_FDCWD, path, argv, environ, 0);
 	else if (!strcmp(by, "execv"))
 		execv(path, argv);
 	else if (!strcmp(by, "execvp"))

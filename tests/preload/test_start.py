@@ -16,7 +16,8 @@ SOURCES = os.path.dirname(os.path.abspath(__file__))
 NOBODY = 65534
 PATIENCE = 60
 FUNCTIONS = ("execve execv execvp execvpe execl execlp execle execveat execveat-fd fexecve "
-             "posix_spawn posix_spawnp pidfd_spawn system popen vfork").split()
+             "posix_spawn posix_spawnp pidfd_spawn system popen vfork syscall-execve "
+             "syscall-execveat").split()
 MUSL_FUNCTIONS = set(FUNCTIONS) - {"execveat", "execveat-fd"} | {"setuid"}
 # How a program that cannot load the library, or must not, is built, and the word for it.
 STRANGERS = {
