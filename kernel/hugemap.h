@@ -359,9 +359,9 @@ struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct 
 /*
  * Open a lower file for I/O of the module itself, without events for fanotify listeners that
  * approve each open and read. Such a listener may watch both file systems. If its own access
- * caused this I/O, the listener would wait for its own answer. Its event files are exempt here,
- * and before 6.14 their flags also exempt the lower files that hugemap_open_lower() opens for
- * them.
+ * caused this I/O, the listener would wait for its own answer. The open files that fanotify
+ * gives to a listener cause no events on this file system. Before 6.14 their flags have the same
+ * effect on the lower files that hugemap_open_lower() opens for them.
  */
 struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
 				  int flags);

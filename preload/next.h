@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The functions that this library's own functions replace, and the place of this library.
+ * The functions that this library's own functions replace, and the path of this library.
  *
  * With glibc they are looked up in the list of loaded libraries. dlsym(3) would find them too,
  * but it may allocate memory, a child of vfork() must not call it, and before glibc 2.34 it is

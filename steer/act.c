@@ -36,7 +36,10 @@ static bool act_no_huge;
 
 /* --- the file --- */
 
-/* Mount points and devices of the file system that was asked for last. */
+/*
+ * Return whether @dev is a device of this machine, and set @window to its read-ahead in pages. The
+ * result for the last device is kept for ACT_DEVICE_NS, because it takes reads of /proc and /sys.
+ */
 static bool act_device(u64 dev, u64 *window)
 {
 	static u64 last_dev, last_window, last_at;

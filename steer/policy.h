@@ -21,7 +21,7 @@
 
 /* Tracks of a mapping: runs of pages that are followed at the same time. */
 #define HM_TRACKS 16u
-/* The most answers to one look. */
+/* The largest number of pieces of advice that one hm_advisor_look() returns. */
 #define HM_ADVICES 128u
 
 /* The pages that a fault reads. */

@@ -7,7 +7,7 @@
 
 extern bool watch_verbose;
 
-/* Return whether the kernel, or a rule for this process, does not allow the thread. */
+/* Return whether an attempt to start the thread failed: then this process never has one. */
 bool watch_is_impossible(void);
 /*
  * Start the thread if none runs and if it is allowed. Return whether a thread will take events. Its

@@ -82,8 +82,8 @@ def build(suite: str, source: pathlib.Path, to: pathlib.Path, *, lint: bool = Tr
     log = to / "build.log"
     with tempfile.TemporaryDirectory(prefix="hugemap-deb-", dir=SCRATCH) as work, \
             debian_root.Machine(base(suite), SCRATCH) as machine:
-        # The directory around it belongs to root, since this machine may have a user with the
-        # builder's number.
+        # Build in a subdirectory. The UID of the builder may be that of a user of this machine; the
+        # directory above, which only root can enter, keeps that user out.
         place = pathlib.Path(work) / "place"
         tree = place / "hugemap"
         shutil.copytree(source, tree, symlinks=True)

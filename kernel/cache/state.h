@@ -95,7 +95,7 @@ struct hm_dirty_map {
 	bool pinned; /* the folio was pinned at the last write-back */
 };
 
-/* Faults that a CPU remembers, to recognise the next one in sequence. */
+/* Number of faults that a CPU remembers, to recognise the next one in sequence. */
 #define HM_NOTES 16u
 
 struct hm_list {

@@ -37,7 +37,10 @@ static bool hm_stream_in_order(const struct hm_stream *s, const struct hm_fault_
 	return !range->block_offset || hm_block_of(range->first) == hm_block_of(s->next - 1);
 }
 
-/* A fault continues a stream if it is at @next, at most a step before it, or in the read-ahead. */
+/*
+ * A fault continues a stream if its range reaches @next, and begins at or before @next or @ahead,
+ * the end of the read-ahead.
+ */
 static bool hm_stream_continues(const struct hm_stream *s, const struct hm_fault_range *range)
 {
 	return range->end >= s->next && (range->first <= s->next || range->first <= s->ahead) &&

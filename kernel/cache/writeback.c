@@ -60,10 +60,11 @@ static enum claim hm_writeback_claim(struct hm_pos *pos, u64 pgoff, const struct
 			return CLAIM_WRITING;
 		default:
 			/*
-			 * The bit does not match the state: a marker set it late, after the unit
-			 * was written or dropped, or early, before the state. Clear it, and read
-			 * the word again: if a store came in between, it has set the state, and
-			 * the next round sets the bit again.
+			 * The dirty bit is set, but the unit is not dirty. A task that makes a unit
+			 * dirty changes the word and the bit one after the other. It may have set
+			 * the bit after the unit was written or dropped, or it may not have changed
+			 * the word yet. Clear the bit, and read the word again: if a store has made
+			 * the unit dirty since, the next round sets the bit again.
 			 */
 			if (cleared)
 				return CLAIM_NOTHING;

@@ -159,9 +159,9 @@ static bool change_is_cut(const struct hm_unit *unit, const struct change *chang
 /*
  * Before the change: return true if it would truncate within a huge unit that is pinned. That unit
  * has to go, but data that a device writes into the remaining part must not be lost. So the caller
- * waits for a limited time. During that time @soon is true, and plain references count, too: on
- * older kernels a device has only a plain reference to the folio. Other users have plain references
- * as well, and do not write.
+ * waits until the unit is not pinned, up to a deadline. On older kernels a device has only a plain
+ * reference to the folio. So before the deadline, while @soon is true, each extra reference counts
+ * as a pin. After it only real pins count, because most users with plain references do not write.
  */
 static bool change_cuts_pinned(struct hugemap_inode *hi, const struct change *change, bool soon)
 {

@@ -3,13 +3,15 @@
  * Folios of the pool need entries in i_pages, so that fault-around, mincore(2) and the reclaim of
  * inodes see that they are cached. mm adds a folio to i_pages only together with an LRU list and a
  * memory control group (filemap_add_folio()), and reclaims it from there by its own policy, so this
- * file stores the entries itself. A filemap_add_folio() for folios of an owner outside of mm would
- * replace this file, if mm calls the owner before it removes a folio.
+ * file stores the entries itself. If mm had a
+ * filemap_add_folio() for folios that mm does not own, and called their owner before it removes
+ * one, this file would not be needed.
  *
- * These folios are not counted in nrpages. A folio that mm has added itself is foreign here: mm
- * keeps it locked until hugemap_aops refuses to read it. Paths of mm that remove or split folios in
- * i_pages (drop_caches, madvise) freeze one reference a page and their own. They always fail here,
- * because of the reference of the pool: see hugemap_mm_cached_refs().
+ * These folios are not counted in nrpages. mm may add folios of its own for a short time. They are
+ * called foreign here: mm holds the folio lock, and removes them when hugemap_aops refuses to read
+ * them. Paths of mm that remove or split folios in i_pages (drop_caches, madvise) expect one
+ * reference for each page and their own. They always fail here, because the pool holds one more:
+ * see hugemap_mm_cached_refs().
  */
 #include <linux/mm.h>
 #include <linux/pagemap.h>

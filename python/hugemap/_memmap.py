@@ -51,7 +51,7 @@ def _grow(file: BinaryIO, length: int) -> int:
 
 
 class memmap(_NumpyMemmap):
-    """A numpy.memmap whose mapping is steered: see its documentation.
+    """A numpy.memmap whose mapping is steered. See the documentation of numpy.memmap.
 
     filename: a path, or an open binary file, which may be closed afterwards
     dtype: of the items

@@ -234,7 +234,7 @@ static void test_a_strip_tells_of_each_block(void **state)
 	assert_string_equal(text, "");
 }
 
-/* Neighbouring cells share a sign if there are more cells than columns. */
+/* Neighbouring cells share a character if there are more cells than columns. */
 static void test_a_strip_follows_the_width(void **state)
 {
 	static const struct hugemap_cell many[] = {

@@ -248,7 +248,7 @@ class Started(Case):
 
 class Unaffected(Case):
     """Programs that can neither map a file nor start a program are started without the library."""
-    # Functions that the library replaces, and that alone give it nothing to do.
+    # The library replaces these functions, but a program that calls only these does not need it.
     HARMLESS = set("chroot initgroups madvise munmap posix_madvise prctl setegid seteuid setgid "
                    "setgroups setns setregid setresgid setresuid setreuid setuid unshare".split())
     OTHERS = set("dlopen dlmopen dlsym dlvsym popen syscall system wordexp".split())

@@ -6,8 +6,8 @@
 
 It uses Debian's packages and downloads nothing. It installs below the build directory
 (BUILD_ROOT), which keeps the object files. Each test is reported in cmocka's form.
-HM_PYTHON names the interpreter; the default is the first of /usr/bin/python3 and this one
-that has the packages of NEEDED. Exit status 77: none has.
+HM_PYTHON names the interpreter; the default is /usr/bin/python3 if it has all packages of
+NEEDED, otherwise the interpreter of this script. Exit status 77: neither has them.
 """
 import os
 import pathlib

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Functions read inode->i_state, since 6.19. */
+/* inode->i_state is read by functions, since 6.19. */
 #include <linux/fs.h>
 
 bool probe(struct inode *inode);

@@ -194,7 +194,10 @@ static void split_and_merge_frames(void *arg)
 		read_pattern("read of base pages", fd, i, 0, HUGE - SMALL);
 		close(fd);
 	}
-	/* Blocks that the pool has freed must not be the ones that it needs again. */
+	/*
+	 * Take all free blocks of the system, also those that the pool has freed. Otherwise the
+	 * pool could get huge frames from the system instead of merging its split ones.
+	 */
 	take_free_blocks();
 	for (i = 0; i < SMALL_FILES; i++) {
 		snprintf(name, sizeof(name), "small-%u", i);

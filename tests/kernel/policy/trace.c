@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Made traces, from a constant seed. */
+/* Synthetic traces, generated from a constant seed. */
 #include <stdlib.h>
 #include <string.h>
 #include <math.h>

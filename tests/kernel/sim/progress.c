@@ -21,8 +21,8 @@
 #define COMPETITORS 2u
 
 /*
- * The starved task uses the first blocks, and the competitors the block after them. Data is
- * appended below another node of the index.
+ * The starved task uses the first blocks, and the competitors the block after them. The file
+ * fills one index node and one page of the next one, so appended data needs that second node.
  */
 #define FILE_PAGES (HM_NODE_SLOTS * HM_BLOCK_PAGES + 1)
 #define OWN_PAGES (6 * HM_BLOCK_PAGES)
