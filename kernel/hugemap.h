@@ -29,7 +29,8 @@
  *   folio lock                        the mapping and the content of a folio. A task holds several
  *                                     only for one batch, in frame order, and takes all but the
  *                                     first by folio_trylock(). With files_lock it only tries to
- *                                     take the first, too.
+ *                                     take the first, too. A promotion also takes the lock of its
+ *                                     huge folio, which only a stale lookup may hold, for a moment.
  *   i_pages' xa_lock, page-table locks
  *   spinlocks of the cache core and of struct hugemap_mount
  *
