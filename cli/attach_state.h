@@ -24,7 +24,7 @@
  * @advisor: the policy's state
  * @touched: number of pages newly mapped since the watching began
  * @huge: bytes that are mapped by huge pages
- * @scans: number of scans that found new pages, by pattern at that time
+ * @scans: for each pattern, the number of scans that found new pages while it was recognised
  * @ahead_calls: number of calls that read ahead (MADV_WILLNEED)
  * @ahead_bytes: bytes of these calls
  * @read_ahead_kb: the setting of the device below its file system; 0 = unknown
@@ -85,10 +85,10 @@ struct attach_settings {
  * @missed: number of mappings for which there was no room
  * @steered: it runs under hugemap run
  * @advising: advice has begun
- * @begin: when the watching began
- * @now: at the last reading
- * @recent: one or two seconds ago
- * @latest: up to a second ago
+ * @begin: counters of the process when the watching began
+ * @now: counters at the last reading
+ * @recent: the previous @latest; rates are from there to @now
+ * @latest: a copy of @now that is renewed about every second
  * @first: when a page was newly mapped for the first time; .at < 0 = not yet
  * @advised: when advice began
  * @watch_ns: CPU time of the watching

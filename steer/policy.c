@@ -253,7 +253,10 @@ static bool policy_extend(struct hm_advisor *a, const struct hm_touch *run)
 
 /* --- strides --- */
 
-/* A stream touches a page at any distance, so its next page is no evidence of a stride. */
+/*
+ * Does the run continue a stream? Then its distance from the last page of a stride is chance, and
+ * no evidence that the stride goes on.
+ */
 static bool policy_is_streamed(const struct hm_advisor *a, const struct hm_touch *run)
 {
 	const struct hm_track *t;

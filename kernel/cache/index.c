@@ -272,9 +272,10 @@ static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end,
 }
 
 /*
- * Pages of one block are allocated. The caller holds node_lock. Pages beyond the end of the file
- * need no allocation: a writer that extends the file sets the size first, and then records the new
- * pages as holes, see hm_file_add_node().
+ * Record that the lower file has disk blocks for the pages from @first to @end of one block. The
+ * caller holds node_lock. Pages beyond the end of the file need no disk blocks: a writer that
+ * extends the file sets the size first, and then records the new pages as holes, see
+ * hm_file_add_node().
  */
 static void hm_index_set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 {
