@@ -131,6 +131,23 @@ static bool scan_confirms(const struct map *map, u32 n)
 }
 
 /*
+ * Requests of several processes may fit into memory each, and not together. If the machine reads
+ * as much again as this process requests, memory is too small for more.
+ */
+static void scan_find_crowded(u64 now)
+{
+	u64 ahead = act_ahead_bytes - scan_ahead_bytes, again;
+
+	if (ahead < SCAN_AHEAD)
+		return;
+	again = memory_read_again();
+	if (scan_ahead_bytes && again - scan_read_again > ahead)
+		scan_crowded_at = now;
+	scan_read_again = again;
+	scan_ahead_bytes = act_ahead_bytes;
+}
+
+/*
  * Pass the runs of a look to the policy. @fresh: the same range was scanned a short time ago, so
  * these accesses are new.
  */
@@ -148,6 +165,7 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 	map->touched += touched;
 	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
 	map->advisor.facts.cached = now - scan_read > SCAN_CACHED_NS;
+	scan_find_crowded(now);
 	map->advisor.facts.crowded = scan_crowded_at && now - scan_crowded_at < SCAN_CROWDED_NS;
 	hm_advisor_look(&map->advisor, scan_runs, n, now / MS);
 	if (map->advisor.count || (fresh && scan_confirms(map, n))) {
@@ -344,23 +362,6 @@ static u64 scan_count_faults(void)
 	return (u64)usage.ru_minflt + (u64)usage.ru_majflt;
 }
 
-/*
- * Requests of several processes may fit into memory each, and not together. If the machine reads
- * as much again as this process requests, memory is too small for more.
- */
-static void scan_find_crowded(u64 now)
-{
-	u64 ahead = act_ahead_bytes - scan_ahead_bytes, again;
-
-	if (ahead < SCAN_AHEAD)
-		return;
-	again = memory_read_again();
-	if (scan_ahead_bytes && again - scan_read_again > ahead)
-		scan_crowded_at = now;
-	scan_read_again = again;
-	scan_ahead_bytes = act_ahead_bytes;
-}
-
 static void scan_look(u64 now)
 {
 	u64 begin = scan_cpu;
@@ -369,7 +370,6 @@ static void scan_look(u64 now)
 		scan_memory = memory_for_cache();
 		scan_memory_at = now + SCAN_MEMORY_NS;
 	}
-	scan_find_crowded(now);
 	scan_pace.fruitless++;
 	scan_all(now);
 	scan_charge();
