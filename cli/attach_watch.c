@@ -528,7 +528,11 @@ void attach_finish(struct attach *attach)
 	size_t i;
 
 	attach->private->last = now_ns();
-	/* The last row of each picture is sampled, even if the scan is not paid for. */
+	/*
+	 * Scan each mapping, so that the last row of its picture is sampled: even if the scan is not
+	 * paid for, and even without a page fault since the last scan.
+	 */
+	attach->private->faults = UINT64_MAX;
 	for (i = 0; i < attach->count; i++)
 		attach->maps[i]->full_at = 0;
 	if (watch_read_faults(attach))
