@@ -152,8 +152,9 @@ def check(place):
     assert str(wheel) in outputs[0]
     zipfile.ZipFile(wheel).extractall(place / "tree")
     tell = cases.Cases()
-    for test in (test_its_tag, test_its_contents, test_the_libraries_that_it_needs,
-                 test_only_the_stable_abi, test_the_same_bytes, test_it_works_alone):
+    for test in (test_the_tag_fits_the_wheel, test_it_has_the_files_of_the_package,
+                 test_it_needs_only_allowed_libraries, test_it_uses_only_the_stable_abi,
+                 test_a_second_build_has_the_same_bytes, test_it_works_in_a_new_environment):
         with tell.case("wheel_" + test.__name__):
             test(wheel, place / "tree")
     return tell.status()
