@@ -529,8 +529,8 @@ void attach_finish(struct attach *attach)
 
 	attach->private->last = now_ns();
 	/*
-	 * Scan each mapping, so that the last row of its picture is sampled: even if the scan is not
-	 * paid for, and even without a page fault since the last scan.
+	 * Scan each mapping, so that the last row of its picture is sampled: even if the scan is
+	 * not paid for, and even without a page fault since the last scan.
 	 */
 	attach->private->faults = UINT64_MAX;
 	for (i = 0; i < attach->count; i++)
