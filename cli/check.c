@@ -18,7 +18,6 @@
 #define TURNS_MAX 20u
 #define NOISE 0.05 /* a smaller difference counts as none */
 #define WARM 0.02 /* share of the files that may stay in the page cache */
-#define WIDTH 80
 #define INDENT 22 /* columns that the titles take */
 
 static const struct cli_option options[] = {
@@ -173,17 +172,8 @@ static void check_put_verdict(const struct check *check, char text[400])
 
 static void check_print_words(const char *title, const char *text)
 {
-	int column = printf("  %-*s", INDENT - 2, title), length;
-
-	for (; *text; text += length + (text[length] == ' ')) {
-		length = (int)strcspn(text, " ");
-		if (column > INDENT && column + 1 + length > WIDTH) {
-			printf("\n%*s", INDENT, "");
-			column = INDENT;
-		}
-		column += printf("%s%.*s", column > INDENT ? " " : "", length, text);
-	}
-	putchar('\n');
+	printf("  %-*s", INDENT - 2, title);
+	cli_print_words(INDENT, text);
 }
 
 static const char *check_seconds(struct range range, bool several, char text[64])

@@ -142,6 +142,13 @@ void cli_print_json(struct json_t *object, bool line);
  */
 struct json_t *cli_json_text(const char *text);
 
+/* --- words.c --- */
+/*
+ * Print words behind a title, which the caller has printed, and a newline. The title and the later
+ * lines take @indent columns; no line is wider than 80.
+ */
+void cli_print_words(int indent, const char *text);
+
 /* --- progress.c --- */
 
 /**

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #define INDENT 21 /* columns of the mark and the title of a check */
-#define WIDTH 80
 
 static const struct cli_option options[] = {
 	{ "dir", "DIR", 'd', "directory of the files that would be mapped (default: here)" },
@@ -62,22 +61,6 @@ static void doctor_diagnose(const struct machine *machine, struct diagnosis *dia
 	cli_progress_clear();
 }
 
-/* Print words in the columns behind the title, which is INDENT wide. */
-static void doctor_print_words(const char *text)
-{
-	int column = INDENT, length;
-
-	for (; *text; text += length + (text[length] == ' ')) {
-		length = (int)strcspn(text, " ");
-		if (column > INDENT && column + 1 + length > WIDTH) {
-			printf("\n%*s", INDENT, "");
-			column = INDENT;
-		}
-		column += printf("%s%.*s", column > INDENT ? " " : "", length, text);
-	}
-	putchar('\n');
-}
-
 static void doctor_print_text(const struct diagnosis *diagnosis)
 {
 	static const char *const marks[] = { "ok", "slow", "NO" };
@@ -85,7 +68,7 @@ static void doctor_print_text(const struct diagnosis *diagnosis)
 
 	for (i = 0; i < NCHECKS; i++) {
 		printf("  %-4s  %-11s  ", marks[diagnosis->findings[i].verdict], checks[i].title);
-		doctor_print_words(diagnosis->findings[i].text);
+		cli_print_words(INDENT, diagnosis->findings[i].text);
 	}
 	if (diagnosis->works)
 		printf("\nMappings can be steered here. Next: hugemap bench --quick --demo\n");
