@@ -225,11 +225,8 @@ static void burst_loses_nothing(void)
 	CHECK(!has_flag(other, " rr") && !has_flag(other, " nh"));
 }
 
-/*
- * Before the monitor sleeps, it takes its advice back, because the next accesses may be of another
- * kind.
- */
-static void advice_goes_before_sleep(void)
+/* Map the file, which is not cached, and wait until the monitor has advised random access. */
+static char *map_and_read_at_random(void)
 {
 	int fd = open_file(O_RDONLY);
 	char *at;
@@ -237,6 +234,17 @@ static void advice_goes_before_sleep(void)
 	forget_cached(fd);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	read_at_random(at, SIZE);
+	return at;
+}
+
+/*
+ * Before the monitor sleeps, it takes its advice back, because the next accesses may be of another
+ * kind.
+ */
+static void advice_goes_before_sleep(void)
+{
+	char *at = map_and_read_at_random();
+
 	WAIT_FOR(!has_flag(at, " rr"));
 	/* The monitor gives the advice again after further random accesses. */
 	CHECK(!madvise(at, SIZE, MADV_DONTNEED));
@@ -281,12 +289,8 @@ static void unconfirmed_advice_goes(void)
  */
 static void part_that_is_left_has_no_advice(void)
 {
-	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = map_and_read_at_random();
 
-	forget_cached(fd);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	read_at_random(at, SIZE);
 	steer_unmapping(at + 16 * MB, MB);
 	CHECK(!munmap(at + 16 * MB, MB));
 	WAIT_FOR(!has_flag(at, " rr"));
@@ -295,12 +299,8 @@ static void part_that_is_left_has_no_advice(void)
 /* munmap() may fail, and the monitor forgets the mapping before that. */
 static void failed_unmap_leaves_no_advice(void)
 {
-	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = map_and_read_at_random();
 
-	forget_cached(fd);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	read_at_random(at, SIZE);
 	steer_not_unmapped(steer_unmapping(at, SIZE));
 	WAIT_FOR(!has_flag(at, " rr"));
 }
@@ -327,12 +327,8 @@ static void only_the_file_is_advised(void)
 /* The program's advice may be given just before advice of the monitor, which does not know it. */
 static void overwritten_hint_is_repeated(void)
 {
-	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = map_and_read_at_random();
 
-	forget_cached(fd);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	read_at_random(at, SIZE);
 	CHECK(!madvise(at, SIZE, MADV_SEQUENTIAL));
 	/* As the monitor does. */
 	CHECK(!madvise(at, SIZE, MADV_RANDOM));
