@@ -17,7 +17,7 @@
 
 /*
  * The user of the calling thread changes, and of no other thread. A monitor thread that this
- * thread starts would belong to that user, who may then send a signal to it.
+ * thread starts would belong to that user, and processes of that user could send signals to it.
  */
 static bool syscall_changes_user(long number)
 {

@@ -24,8 +24,8 @@ void hugemap_mm_split_block(struct page *first)
 /*
  * Undo split_page(), for __free_pages() with the order of a block: afterwards only the first page
  * has a reference. Return false and change nothing if another task holds a reference to one of the
- * other pages, or if a page is poisoned: the caller must free each page separately then,
- * because mm withholds a poisoned page only when that page is freed alone.
+ * other pages, or if a page is poisoned: the caller must free each page separately then, because mm
+ * withholds a poisoned page only when that page is freed alone.
  */
 bool hugemap_mm_merge_block(struct page *first)
 {

@@ -3,9 +3,8 @@
  * Folios of the pool need entries in i_pages, so that fault-around, mincore(2) and the reclaim of
  * inodes see that they are cached. mm adds a folio to i_pages only together with an LRU list and a
  * memory control group (filemap_add_folio()), and reclaims it from there by its own policy, so this
- * file stores the entries itself. If mm had a
- * filemap_add_folio() for folios that mm does not own, and called their owner before it removes
- * one, this file would not be needed.
+ * file stores the entries itself. If mm had a filemap_add_folio() for folios that mm does not own,
+ * and called their owner before it removes one, this file would not be needed.
  *
  * These folios are not counted in nrpages. mm may add folios of its own for a short time. They are
  * called foreign here: mm holds the folio lock, and removes them when hugemap_aops refuses to read
