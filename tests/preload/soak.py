@@ -60,30 +60,32 @@ class Hung(Exception):
     """The program did not end in time."""
 
 
-def state_of(pid):
-    """The state letter of a process: "Z" is a zombie, "T" is stopped."""
+def stat_of(pid):
+    """The state letter of a process ("Z" is a zombie, "T" is stopped) and its session."""
     with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
+        fields = file.read().rpartition(")")[2].split()
+    return fields[0], int(fields[3])
 
 
-def tagged(tag):
-    """The processes of a run: those with its tag in their initial environment."""
+def processes_of(tag, session):
+    """
+    The processes of a run: those of its session, and those with its tag in their environment. A
+    daemon has left the session. A program that writes its title (redis-server) overwrites the tag.
+    """
     found = []
-    for name in os.listdir("/proc"):
-        try:
-            if name.isdigit():
-                with open(f"/proc/{name}/environ", "rb") as file:
-                    variables = file.read().split(b"\0")
-                if f"{TAG}={tag}".encode() in variables and state_of(name) != "Z":
-                    found.append(int(name))
-        except OSError:
-            continue
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            state, its_session = stat_of(name)
+            with open(f"/proc/{name}/environ", "rb") as file:
+                variables = file.read().split(b"\0")
+            if state != "Z" and (its_session == session or f"{TAG}={tag}".encode() in variables):
+                found.append(int(name))
     return found
 
 
 def is_stopped(pid):
     try:
-        return state_of(pid) == "T"
+        return stat_of(pid)[0] == "T"
     except OSError:
         return False
 
@@ -213,7 +215,8 @@ class Run:
             command = full_command(program, self.soak.args.hugemap, True)
             self.child = subprocess.Popen(
                 group.wrap(command) if program.memory else command, stdout=out, stderr=err,
-                stdin=subprocess.DEVNULL, cwd=program.dir, env=os.environ | {TAG: self.tag})
+                stdin=subprocess.DEVNULL, cwd=program.dir, env=os.environ | {TAG: self.tag},
+                start_new_session=True)
             self.start = time.monotonic()
             ended = self.disturb(what) if what != "nothing" else None
             if ended:
@@ -226,13 +229,16 @@ class Run:
             self.clean()
         return "stopped, right" if self.stopped else "right"
 
+    def processes(self):
+        return processes_of(self.tag, self.child.pid)
+
     def wait(self, until=None):
         """Wait until the program has ended (True), or until a time (False)."""
         while self.child.poll() is None:
             now = time.monotonic()
             if now - self.start - self.stopped > 3 * self.expected.seconds + MINUTE:
                 raise Hung(f"{now - self.start:.0f} s, {self.expected.seconds:.1f} without: "
-                           + where(tagged(self.tag)))
+                           + where(self.processes()))
             if until and now >= until:
                 return False
             time.sleep(0.01)
@@ -240,7 +246,7 @@ class Run:
 
     def chosen(self):
         """All processes of the program, or one of them."""
-        pids = tagged(self.tag)
+        pids = self.processes()
         return pids if not pids or self.source.random() < .6 else [self.source.choice(pids)]
 
     def disturb(self, what):
@@ -256,10 +262,10 @@ class Run:
                 send(pids, signal.SIGKILL)
                 if self.wait(until=time.monotonic() + 1):  # the other processes may exit, too
                     return "killed"
-                send(tagged(self.tag), signal.SIGKILL)
+                send(self.processes(), signal.SIGKILL)
                 return "killed"
             if what == "terminate":
-                send(tagged(self.tag), signal.SIGTERM)
+                send(self.processes(), signal.SIGTERM)
                 return "asked to end"
             self.stop(pids)
         return None
@@ -285,7 +291,7 @@ class Run:
         """Continue processes that stop together with a child a little later, as su does."""
         end = time.monotonic() + 1
         while time.monotonic() < end:
-            send(filter(is_stopped, tagged(self.tag)), signal.SIGCONT)
+            send(filter(is_stopped, self.processes()), signal.SIGCONT)
             time.sleep(.1)
 
     def gone(self, number):
@@ -294,7 +300,7 @@ class Run:
         seen = time.monotonic()
         while time.monotonic() - seen < 1:
             self.child.poll()
-            if left := tagged(self.tag):
+            if left := self.processes():
                 seen = time.monotonic()
                 if seen > end:
                     raise Hung(f"it was ended a minute ago: {where(left)}")
@@ -316,7 +322,7 @@ class Run:
     def clean(self):
         """Kill all remaining processes."""
         end = time.monotonic() + MINUTE
-        while self.child and time.monotonic() < end and (left := tagged(self.tag)):
+        while self.child and time.monotonic() < end and (left := self.processes()):
             send(left, signal.SIGKILL)
             time.sleep(0.05)
             self.child.poll()
