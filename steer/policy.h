@@ -78,7 +78,7 @@ struct hm_track {
 	u64 back; /* the start of the area */
 	u32 grown; /* the look in which it grew last; 0 = not used */
 	int way; /* 1: upwards; -1: downwards; 0: it has not grown yet */
-	u32 kicks; /* regions that policy_kick() has requested */
+	u32 kicks; /* regions that stream_kick() has requested */
 };
 
 /**
