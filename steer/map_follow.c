@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Events of the program, and what they change in the table of mappings. */
+#include "map_inside.h"
+
+#include "area.h"
+
+#include <string.h>
+
+/* The ranges that were unmapped last, with the mapping as it was before. */
+#define MAP_REMOVED 16u
+static struct removed {
+	u64 id; /* of the call; 0 = nothing */
+	u64 start, end;
+	struct map map;
+} map_removed[MAP_REMOVED];
+static u32 map_removals;
+
+/*
+ * Stop steering a part of a mapping whose other part stays. The part becomes an orphan of its own.
+ */
+static void map_leave_part(const struct map *map, u64 start, u64 end)
+{
+	u64 first = (start - map->base) / PAGE_BYTES, last = (end - map->base) / PAGE_BYTES;
+	struct map *part;
+
+	if (start >= end || !map_given(map, first, last))
+		return;
+	part = map_take_entry(map);
+	if (!part)
+		return;
+	part->room = 0;
+	part->told = NULL;
+	map_keep(part, start, end);
+	map_leave(part);
+}
+
+/*
+ * The program has unmapped a range of a mapping. Keep the larger remaining part, and stop steering
+ * the smaller one.
+ */
+static void map_cut(struct map *map, u64 start, u64 end)
+{
+	u64 last = map_end(map);
+	u64 head = start > map->start ? start - map->start : 0;
+	u64 tail = end < last ? last - end : 0;
+
+	if (map->orphan || map_later(head, tail) < REGION_BYTES) {
+		if (tail)
+			map_leave_part(map, end, last);
+		if (!head) {
+			map_drop(map);
+			return;
+		}
+		map_keep(map, map->start, start);
+		map_leave(map);
+	} else if (head >= tail) {
+		if (tail)
+			map_leave_part(map, end, last);
+		map_keep(map, map->start, start);
+	} else {
+		if (head)
+			map_leave_part(map, map->start, start);
+		map_keep(map, end, last);
+	}
+}
+
+static bool map_lies_in(const struct map *map, u64 start, u64 bytes)
+{
+	return map->start < start + bytes && start < map_end(map);
+}
+
+static void map_unmapped(u64 start, u64 bytes, const struct map *but)
+{
+	struct map *map;
+
+	for_each_map(map)
+		if (map != but && map_lies_in(map, start, bytes))
+			map_cut(map, start, start + bytes);
+}
+
+/* The call may fail, so its range is remembered with its advice. */
+static void map_unmapping(const struct event *event)
+{
+	struct map *map;
+
+	for_each_map(map)
+		if (map->advised && map_lies_in(map, event->start, event->bytes))
+			map_removed[map_removals++ % MAP_REMOVED] = (struct removed){
+				.id = event->id,
+				.start = map_later(event->start, map->start),
+				.end = map_earlier(event->start + event->bytes, map_end(map)),
+				.map = *map,
+			};
+	map_unmapped(event->start, event->bytes, NULL);
+}
+
+static void map_not_unmapped(const struct event *event)
+{
+	struct removed *at;
+
+	for (at = map_removed; at < map_removed + MAP_REMOVED; at++) {
+		if (at->id != event->id)
+			continue;
+		map_leave_part(&at->map, at->start, at->end);
+		at->id = 0;
+	}
+}
+
+static struct map *map_mapped(const struct event *event)
+{
+	struct map *map;
+
+	/* The old place of a mapping that mremap() moves may be in use again before MOVED comes. */
+	for_each_map(map)
+		if (!map->moving && map_lies_in(map, event->start, event->bytes))
+			map_cut(map, event->start, event->start + event->bytes);
+	map = map_add(event->start, event->bytes, event->offset, event);
+	if (!map)
+		return NULL;
+	map->shared = event->flags & MAP_SHARED;
+	map->writable = event->prot & PROT_WRITE;
+	/* Stores to a private mapping never reach the file. */
+	map->advisor.facts.writable = map->writable && map->shared;
+	map_begin_record(map);
+	map_publish(map);
+	return map;
+}
+
+/* Find the mapping with an address that mremap() moves. */
+static struct map *map_moving_at(u64 address)
+{
+	struct map *map;
+
+	for_each_map(map)
+		if (map->moving && map->start <= address && address < map_end(map))
+			return map;
+	return NULL;
+}
+
+static void map_moving(const struct event *event, bool moving)
+{
+	struct map *map;
+
+	for_each_map(map) {
+		if (!map_lies_in(map, event->start, event->bytes))
+			continue;
+		map->moving = moving;
+		map->changed = true;
+	}
+}
+
+/*
+ * mremap() moves the advice along with the memory. So the new mapping starts with the given advice
+ * of the old one, and its wanted mode is NORMAL until the policy decides again.
+ */
+static void map_take_pieces(struct map *new, const struct map *old, u64 from)
+{
+	u64 at = (from - old->base) / PAGE_BYTES, first = new->advisor.first;
+	u32 i;
+
+	new->advised = new->changed = true;
+	memcpy(new->piece, old->piece, sizeof(new->piece));
+	memcpy(new->hint, old->hint, sizeof(new->hint));
+	map_set_pieces(new, old->npieces);
+	new->nhints = old->nhints;
+	for (i = 0; i < new->npieces; i++) {
+		new->piece[i].start = map_later(new->piece[i].start, at) - at + first;
+		new->piece[i].end = map_later(new->piece[i].end, at) - at + first;
+		new->piece[i].mode = HM_MODE_NORMAL;
+	}
+	for (i = 0; i < new->nhints; i++) {
+		new->hint[i].start = map_later(new->hint[i].start, at) - at + first;
+		new->hint[i].end = map_later(new->hint[i].end, at) - at + first;
+	}
+	new->piece[new->npieces - 1].end =
+		map_later(new->piece[new->npieces - 1].end, new->advisor.end);
+	map_trim(new);
+}
+
+static void map_moved(const struct event *event)
+{
+	struct map *map = map_moving_at(event->start), *new;
+
+	map_moving(event, false);
+	map_unmapped(event->to, event->to_bytes, map);
+	if (!map || map->orphan) {
+		if (map)
+			map_cut(map, event->start, event->start + event->bytes);
+		else
+			/* The event before was lost. */
+			map_recover(false);
+		map_give_room_back(event);
+		return;
+	}
+	new = map_add(event->to, event->to_bytes, map->offset + (event->start - map->start), event);
+	if (new) {
+		new->shared = map->shared;
+		new->writable = map->writable;
+		new->huge_works = map->huge_works;
+		new->advisor.facts = map->advisor.facts;
+		map_begin_record(new);
+		map_take_pieces(new, map, event->start);
+		if (event->bytes < map->bytes)
+			map_leave(new);
+	}
+	if (event->flags & MREMAP_DONTUNMAP)
+		return;
+	if (map->start <= event->start && event->bytes >= map->bytes)
+		map_drop(map);
+	else
+		map_cut(map, event->start, event->start + event->bytes);
+}
+
+static void map_hint(const struct event *event)
+{
+	u64 end = event->start + event->bytes, from, to;
+	struct map *map;
+
+	for_each_map(map) {
+		if (map->start >= end || event->start >= map_end(map) || map->orphan)
+			continue;
+		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
+		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
+		map_remove_hints(map, from, to);
+		/* Without a piece for the hint, all of the mapping is left to the kernel. */
+		if (!map_split(map, from, to, HM_MODE_NORMAL))
+			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
+		if (event->advice != MADV_NORMAL)
+			map_add_hint(map, (struct hint){ from, to, event->advice, map->advised });
+		map->changed = true;
+		if (map->nhints && map->told)
+			map->told->pattern = STEER_HINTED;
+		map_publish(map);
+	}
+}
+
+struct map *map_follow(const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_MAPPED:
+		return map_mapped(event);
+	case EVENT_UNMAPPING:
+		map_unmapping(event);
+		break;
+	case EVENT_NOT_UNMAPPED:
+		map_not_unmapped(event);
+		break;
+	case EVENT_MOVING:
+	case EVENT_STAYED:
+		map_moving(event, event->kind == EVENT_MOVING);
+		break;
+	case EVENT_MOVED:
+		map_moved(event);
+		break;
+	case EVENT_HINT:
+		map_hint(event);
+		break;
+	}
+	return NULL;
+}
+
+/*
+ * Compare a mapping with /proc/self/maps. There is no area between ->checked and @upto; @area, if
+ * it is not NULL, is the next one.
+ */
+static void map_compare(struct map *map, const struct area *area, u64 upto)
+{
+	u64 from = map_later(map->checked, map->start), to = map_earlier(upto, map_end(map));
+
+	if (from < to)
+		map_cut(map, from, to);
+	map->checked = upto;
+	if (!area || !map->start || area->end <= map->start || map_end(map) <= area->start)
+		return;
+	if (!area->ino || area->offset - area->start != map->offset - map->start)
+		map_cut(map, map_later(area->start, map->start),
+			map_earlier(area->end, map_end(map)));
+	map->checked = area->end;
+}
+
+void map_recover(bool hints)
+{
+	struct reader reader;
+	struct area area;
+	struct map *map;
+
+	for_each_map(map) {
+		map->moving = false;
+		map->changed = true;
+		map->checked = 0;
+		if (hints && !map->orphan)
+			map_hint_all(map);
+	}
+	if (!area_open(&reader))
+		return;
+	while (area_next(&reader, &area))
+		for_each_map(map)
+			map_compare(map, &area, area.start);
+	reader_close(&reader);
+	for_each_map(map)
+		map_compare(map, NULL, UINT64_MAX);
+}
