@@ -72,16 +72,11 @@ static inline bool hugemap_pmd_uffd(pmd_t pmd)
 #endif
 
 /*
- * Whether a store to a mapping may set only a part of a huge unit dirty. That needs a page table
- * that stays until mm has mapped the one page: see mm/page_table.c. Since 6.14 madvise(2) frees
- * an empty page table without the folio lock (PT_RECLAIM), and then mm maps the whole block
- * writable; 7.3 was seen to lose stores. write(2) may set a part dirty on all kernels.
+ * Whether a page table stays until mm has mapped the page of a store: see mm/page_table.c. Since
+ * 6.14 madvise(2) may free an empty page table without the folio lock, and then mm maps the whole
+ * block writable.
  */
-#if defined(CONFIG_PT_RECLAIM) || defined(HUGEMAP_HAVE_VMF_INSERT_FOLIO_PMD)
-#define HUGEMAP_MAPS_PARTS false
-#else
-#define HUGEMAP_MAPS_PARTS true
-#endif
+#define HUGEMAP_TABLES_STAY !IS_ENABLED(CONFIG_PT_RECLAIM)
 
 /* Remove a locked folio from i_pages that mm has put there and that was not read. */
 static inline void hugemap_remove_folio(struct address_space *mapping, struct folio *folio)

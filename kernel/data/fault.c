@@ -225,7 +225,7 @@ static bool fault_make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, str
 			     struct hm_unit *unit)
 {
 	/* A page locked by mlock(2) must stay mapped: an unmap of its PTE would munlock it. */
-	bool part = HUGEMAP_MAPS_PARTS && !(vmf->vma->vm_flags & VM_LOCKED);
+	bool part = hugemap_mm_maps_parts() && !(vmf->vma->vm_flags & VM_LOCKED);
 	struct hm_access access = hugemap_store_access(hi, part);
 
 	/* Write-back makes pages read-only and the unit clean under the folio lock. */

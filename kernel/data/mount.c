@@ -35,6 +35,7 @@ int hugemap_data_setup(void)
 	if (err)
 		goto out_evict;
 	hugemap_poison_setup();
+	hugemap_mm_set_maps_one(hugemap_mm_test_store());
 	return 0;
 
 out_evict:

@@ -164,20 +164,28 @@ static void writeback_submit(struct in_flight *flight, struct hugemap_io *io)
 /*
  * Get the pages of a huge unit to write in @changed; NULL: all of them. The folio is locked and no
  * program can store to it. If a device has it pinned and may write to it without a report, it stays
- * dirty.
+ * dirty. @entries: the page table entries that allowed stores.
  */
 static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
-			   const struct hm_unit *unit, unsigned long *changed)
+			   const struct hm_unit *unit, int entries, u32 mappings,
+			   unsigned long *changed)
 {
 	bool pinned;
+	u32 pages;
 
 	if (!folio_test_large(folio) || (!changed && !HUGEMAP_FORGETS_DIRTY))
 		return;
 	pinned = hugemap_mm_is_pinned(folio);
 	if (pinned && HUGEMAP_FORGETS_DIRTY)
 		writeback_become_dirty(hi, unit->pgoff);
-	if (changed)
-		hm_writeback_pages(unit, pinned, changed);
+	if (!changed)
+		return;
+	pages = hm_writeback_pages(unit, pinned, changed);
+	if (unlikely(hugemap_mm_exceeds(entries, pages, mappings))) {
+		/* Programs may have stored to pages that no fault has reported. */
+		bitmap_fill(changed, HM_BLOCK_PAGES);
+		writeback_become_dirty(hi, unit->pgoff);
+	}
 }
 
 /*
@@ -207,7 +215,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_unit unit;
-	u32 i;
+	u32 i, mappings;
 
 	if (writeback_gather(hi, run, io, &unit)) {
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, run->pgoff, run->npages, false);
@@ -215,6 +223,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 	}
 	for (i = 0; i < io->nsegments; i++) {
 		struct folio *folio = page_folio(io->segment[i].bv_page);
+		int entries = 0;
 		bool mapping;
 
 		hugemap_race_point("write-back: claimed, not protected");
@@ -222,13 +231,17 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		folio_lock(folio);
 		mapping = folio_test_large(folio) &&
 			  atomic_read_acquire(hugemap_mapping_stores(hi, unit.pgoff));
-		if (folio_mapped(folio) && folio_mkclean(folio))
+		/* Before: a mapping that ends meanwhile may have had some of the entries. */
+		mappings = hugemap_mm_mappings(hi->vfs_inode.i_mapping);
+		if (folio_mapped(folio))
+			entries = folio_mkclean(folio);
+		if (entries)
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);
 		if (mapping)
 			writeback_become_dirty(hi, unit.pgoff);
 		/* A huge unit is a run by itself, so @unit is the only one. */
-		writeback_take(hi, folio, &unit, changed);
+		writeback_take(hi, folio, &unit, entries, mappings, changed);
 		folio_unlock(folio);
 	}
 	hugemap_race_point("write-back: protected, size not known");

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * A store to a huge folio that is mapped by a page table needs all its pages mapped writable at
- * once, because one fault for each page would tell the cache nothing new. mm calls ->map_pages()
- * for read faults only, so this file calls filemap_map_pages() from ->page_mkwrite(). A
- * ->map_pages() call for write faults, after ->page_mkwrite(), would replace this file.
+ * once, because one fault for each page would tell the cache nothing new. Before 6.18 mm maps one
+ * page, and calls ->map_pages() for read faults only, so this file calls filemap_map_pages() from
+ * ->page_mkwrite(). Newer kernels map all pages by themselves if the page table is empty, and this
+ * file can go with the older ones.
  */
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/userfaultfd_k.h>
 
 #include "mm.h"
 
 #define IN_BLOCK(pgoff) ((pgoff) & (HUGEMAP_MM_BLOCK_PAGES - 1))
 
-/* Return true if there is a page table, and no page is mapped at the fault. */
+/*
+ * Return true if there is a page table, and no page is mapped at the fault. Not if mm maps the
+ * pages itself, and not with userfaultfd, which sees each fault: mm maps nothing around those.
+ */
 bool hugemap_mm_may_map_around(const struct vm_fault *vmf)
 {
 	pmd_t pmd = READ_ONCE(*vmf->pmd);
 
-	return !vmf->pte && !pmd_none(pmd) && !pmd_trans_huge(pmd);
+	return !vmf->pte && !pmd_none(pmd) && !pmd_trans_huge(pmd) &&
+	       !hugemap_mm_maps_whole_folio() && !userfaultfd_armed(vmf->vma);
 }
 
 /*

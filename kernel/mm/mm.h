@@ -34,6 +34,24 @@ vm_fault_t hugemap_mm_map_around(struct vm_fault *vmf);
 /* --- page_table.c: have a page table, so that mm maps one page and not the block ---------- */
 
 bool hugemap_mm_need_page_table(struct vm_fault *vmf);
+void hugemap_mm_set_maps_one(bool maps_one);
+bool hugemap_mm_maps_whole_folio(void);
+bool hugemap_mm_exceeds(int entries, u32 dirty_pages, u32 mappings);
+
+/* Return the number of shared mappings of a file that can store to it. */
+static inline u32 hugemap_mm_mappings(const struct address_space *mapping)
+{
+	return max(atomic_read(&mapping->i_mmap_writable), 1);
+}
+
+/*
+ * Return true if a store to a mapping may set only a part of a huge unit dirty: mm maps only the
+ * page of the store, and the page table stays until then.
+ */
+static inline bool hugemap_mm_maps_parts(void)
+{
+	return HUGEMAP_TABLES_STAY && !hugemap_mm_maps_whole_folio();
+}
 
 /* --- pins.c: is a folio pinned? --------------------------------------------------------- */
 
@@ -57,6 +75,10 @@ void hugemap_poison_teardown(void);
 bool hugemap_may_be_poisoned(void);
 bool hugemap_is_poisoned(const struct folio *folio);
 void hugemap_mm_put_folio(struct folio *folio);
+
+/* --- self_test.c: how many pages does a store map? --------------------------------------- */
+
+bool hugemap_mm_test_store(void);
 
 /* --- unlock_fault.c: drop the fault lock before a wait -------------------------------------- */
 

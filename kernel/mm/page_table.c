@@ -7,9 +7,41 @@
  * page would replace this file.
  */
 #include <linux/mm.h>
+#include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 
 #include "mm.h"
+
+/* A store maps all pages of a huge folio. Unknown means true. */
+static bool maps_whole_folio = true;
+
+/* Set the result of the self-test. */
+void hugemap_mm_set_maps_one(bool maps_one)
+{
+	WRITE_ONCE(maps_whole_folio, !maps_one);
+	if (!maps_one)
+		pr_info("hugemap: this kernel maps more pages than the one that a program stores to, so stores to mappings write huge pages whole\n");
+}
+
+bool hugemap_mm_maps_whole_folio(void)
+{
+	return READ_ONCE(maps_whole_folio);
+}
+
+/*
+ * Return true if more entries allowed stores to a huge folio than its dirty pages explain. Each
+ * shared mapping has at most one entry for each page. @mappings: hugemap_mm_mappings() before
+ * the folio was write-protected.
+ */
+bool hugemap_mm_exceeds(int entries, u32 dirty_pages, u32 mappings)
+{
+	if (likely((u64)entries <= (u64)dirty_pages * mappings))
+		return false;
+	if (!xchg(&maps_whole_folio, true))
+		pr_warn("hugemap: this kernel mapped %d pages writable for stores to %u; from now on stores to mappings write huge pages whole\n",
+			entries, dirty_pages);
+	return true;
+}
 
 /*
  * Make sure that a page table is there. Return false if there is none: the block is mapped by a

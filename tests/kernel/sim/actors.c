@@ -511,7 +511,7 @@ static unsigned long said_of(u32 npages)
 static void remap(struct program *p)
 {
 	unsigned long flags = VM_MAYWRITE | VM_WRITE | (sim_chance(10) ? VM_RAND_READ : 0);
-	u32 slot = sim_lower(MAX_VMAS), npages, skew;
+	u32 slot = w.s.maps == MAPS_WHOLE_UNNOTICED ? 0 : sim_lower(MAX_VMAS), npages, skew;
 	struct sim_file *file = any_file();
 	u64 pgoff;
 
@@ -631,6 +631,9 @@ static void program_main(void *arg)
 		current->signalled = false;
 		w.acting--;
 	}
+	/* The sync sees the entries, and the stores that they hide. */
+	for (i = 0; w.s.maps == MAPS_WHOLE_UNNOTICED && i < w.s.nfiles; i++)
+		sync_file(&w.file[i], 0);
 	exit_program(p);
 	w.programs_left--;
 }

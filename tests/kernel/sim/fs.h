@@ -30,6 +30,7 @@ struct address_space {
 	struct xarray i_pages;
 	unsigned long nrpages; /* foreign folios only */
 	struct rw_semaphore invalidate_lock, i_mmap_rwsem;
+	atomic_t i_mmap_writable;
 	u32 wb_seq; /* errors of write-back so far */
 	int wb_err;
 };

@@ -272,6 +272,29 @@ vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
 	return ret;
 }
 
+/*
+ * Linux since 6.18: map all pages of a folio if no entry of them is in use, and they lie in one
+ * page table, in the VMA and in the file. The caller holds mm->ptl.
+ */
+static bool map_whole(struct vm_fault *vmf, bool write)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct folio *folio = vmf->page->folio;
+	u64 index = vmf->page - folio->page, n = folio_nr_pages(folio), i;
+	unsigned long start = vmf->address - (index << PAGE_SHIFT);
+
+	if (!w.s.maps || vmf->address < vma->vm_start + (index << PAGE_SHIFT) || n == 1 ||
+	    start + (n << PAGE_SHIFT) > vma->vm_end || start % PMD_SIZE ||
+	    (folio->index + n) << PAGE_SHIFT > (u64)i_size_read(vma->vm_file->f_mapping->host))
+		return false;
+	for (i = 0; i < n; i++)
+		if (vma->vm_mm->pte[page_nr(start) + i].page)
+			return false;
+	for (i = 0; i < n; i++)
+		map_page(vma->vm_mm, start + (i << PAGE_SHIFT), &folio->page[i], write);
+	return true;
+}
+
 /* Map the locked page that ->fault() has returned. */
 static vm_fault_t finish_fault(struct vm_fault *vmf, bool write)
 {
@@ -282,10 +305,10 @@ static vm_fault_t finish_fault(struct vm_fault *vmf, bool write)
 	spin_lock(&mm->ptl);
 	if (folio->order && pmd_none(*vmf->pmd) && fits_huge(vmf->vma, vmf->address))
 		map_huge(vmf->pmd, folio, write);
-	else if (!vmf->pmd->folio && !mm->pte[page_nr(vmf->address)].page)
-		map_page(mm, vmf->address, vmf->page, write);
-	else
+	else if (vmf->pmd->folio || mm->pte[page_nr(vmf->address)].page)
 		ret = VM_FAULT_NOPAGE;
+	else if (!map_whole(vmf, write))
+		map_page(mm, vmf->address, vmf->page, write);
 	spin_unlock(&mm->ptl);
 	return ret;
 }
@@ -587,6 +610,8 @@ static void unmap_locked(struct mm_struct *mm, u32 slot)
 	     i++)
 		mm->pmd[i].table = false;
 	down_write(&vma->vm_file->f_mapping->i_mmap_rwsem);
+	if (vma->vm_flags & VM_SHARED)
+		atomic_dec(&vma->vm_file->f_mapping->i_mmap_writable);
 	vma->used = false;
 	up_write(&vma->vm_file->f_mapping->i_mmap_rwsem);
 }
@@ -613,6 +638,8 @@ int mm_map(struct mm_struct *mm, u32 slot, struct file *file, u64 pgoff, u32 npa
 	down_write(&file->f_mapping->i_mmap_rwsem);
 	*vma = new;
 	vma->used = true;
+	if (flags & VM_SHARED)
+		atomic_inc(&file->f_mapping->i_mmap_writable);
 	up_write(&file->f_mapping->i_mmap_rwsem);
 	up_write(&mm->mmap_lock);
 	return 0;

@@ -123,7 +123,8 @@ static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
 }
 
 #define set_pmd(at, value) (*(at) = (value))
-#define HUGEMAP_MAPS_PARTS true
+#define HUGEMAP_TABLES_STAY true
+#define userfaultfd_armed(vma) ((void)(vma), false)
 #define memalloc_nofs_save() 0u
 #define memalloc_nofs_restore(flags) ((void)(flags))
 int apply_to_page_range(struct mm_struct *mm, unsigned long address, unsigned long size,

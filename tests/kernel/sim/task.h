@@ -90,6 +90,7 @@ void kernel_log(const char *format, ...);
 #define pr_err(...) kernel_log(__VA_ARGS__)
 #define pr_err_ratelimited(...) kernel_log(__VA_ARGS__)
 #define pr_warn(...) kernel_log(__VA_ARGS__)
+#define pr_info(...) kernel_log(__VA_ARGS__)
 #define static_assert(cond, ...) _Static_assert(cond, #cond)
 
 /* --- shared memory ------------------------------------------------------------------ */

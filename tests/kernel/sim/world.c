@@ -50,6 +50,18 @@ static void focus_on_holes(struct scenario *s)
 	s->fills = 0;
 }
 
+/*
+ * The kernel maps whole folios, and only write-back can notice it. Entries that go before a
+ * write-back hide stores, so one program uses one mapping, and no other task removes its entries.
+ */
+static void focus_on_write_back(struct scenario *s)
+{
+	s->maps = MAPS_WHOLE_UNNOTICED;
+	s->programs = 1;
+	s->directs = s->dmas = s->remaps = s->reopens = s->resizes = s->punches = s->kills = 0;
+	s->privates = s->signals = s->pipes = 0;
+}
+
 static void choose_scenario(struct scenario *s)
 {
 	static const u32 rates[] = { 0, 0, 1, 5, 20 };
@@ -116,11 +128,20 @@ static void choose_scenario(struct scenario *s)
 		focus_on_claims(s);
 	else if (sim_chance(12))
 		focus_on_holes(s);
+	if (s->page == HUGEMAP_PAGE_AUTO && sim_chance(30))
+		s->maps = MAPS_WHOLE;
+	if (s->maps && sim_chance(40))
+		focus_on_write_back(s);
 }
 
 /* --- stubs of the parts of kernel/ that are not simulated ---------------------------- */
 
 const struct address_space_operations hugemap_aops = { .dirty_folio = hugemap_dirty_folio };
+
+bool hugemap_mm_test_store(void)
+{
+	return w.s.maps != MAPS_WHOLE;
+}
 
 long hugemap_cached(struct file *file, void *arg)
 {

@@ -15,6 +15,13 @@
 #define MAX_PROGRAMS 6u
 #define MAX_TRANSFER (2 * HM_BLOCK_PAGES * WORDS)
 
+/* How many pages a store through a page table maps, and whether the module's test notices. */
+enum maps {
+	MAPS_ONE,
+	MAPS_WHOLE,
+	MAPS_WHOLE_UNNOTICED,
+};
+
 /* The parameters that the seed chooses. Each run has its own bias. */
 struct scenario {
 	u32 switch_every, stall_every, cpus, nfiles, npages, pool_frames, programs;
@@ -27,6 +34,7 @@ struct scenario {
 	u32 race_point; /* the race point at which tasks stay long; RACE_POINTS: none */
 	u32 race_percent; /* the chance that a task stays there */
 	enum hugemap_page page;
+	enum maps maps;
 	bool holes, solid, stalls, stable, extents, unwritten;
 };
 
