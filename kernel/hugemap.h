@@ -289,6 +289,10 @@ struct hugemap_data {
 	atomic_t stores_waiting; /* A: they wait for the invalidate_lock */
 	atomic_t stores_allowed; /* A: they have waited, and mm is going to repeat them */
 	unsigned long stores_until; /* A: jiffies; @stores_allowed is valid until then */
+	/* overwrite.c: direct writes in progress that hold i_rwsem shared */
+	spinlock_t overwrite_lock; /* - */
+	struct list_head overwrites; /* overwrite_lock, A: they claim pages, in order of arrival */
+	atomic_t fills_waiting; /* A: fills that wait for an overwrite */
 	u32 failures; /* A: write-backs in a row that failed; concurrent updates may be lost */
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
 	u64 write_at; /* W: page at which background write-back continues */
@@ -367,6 +371,8 @@ struct file *hugemap_open_lower(const struct hugemap_mount *mount, const struct 
 struct file *hugemap_open_quietly(const struct hugemap_mount *mount, const struct path *path,
 				  int flags);
 
+/* Copy the times. Takes no lock. */
+void hugemap_copy_times(struct inode *inode);
 /* Copy all attributes except the size of a regular file: see hugemap_change_lower(). */
 void hugemap_copy_attr(struct inode *inode);
 void hugemap_set_nlink(struct inode *inode, unsigned int nlink);
@@ -542,5 +548,23 @@ static inline bool hugemap_is_growing(const struct hugemap_inode *hi)
  */
 ssize_t hugemap_change_lower(struct inode *inode, loff_t start, loff_t end,
 			     enum hugemap_change what, ssize_t (*change)(void *arg), void *arg);
+
+/**
+ * hugemap_overwrite_lower() - overwrite whole pages of the lower file, beside other overwrites
+ * @inode: the upper inode; the caller holds i_rwsem shared, and freeze protection of the lower
+ *	file system
+ * @start: first byte, at the start of a page
+ * @end: the byte after the last one, at the start of a page
+ * @change: writes the range; returns a positive count of bytes or -errno
+ * @arg: for @change
+ *
+ * The units of the range leave the cache before @change. Until it returns, fills of these pages and
+ * overlapping overwrites wait; all other fills, faults and write-backs go on.
+ *
+ * Return: the value of @change, or -errno. -EAGAIN: use hugemap_change_lower(), with i_rwsem held
+ * for writing, because the range is not allocated or beyond the end, or a page is pinned.
+ */
+ssize_t hugemap_overwrite_lower(struct inode *inode, loff_t start, loff_t end,
+				ssize_t (*change)(void *arg), void *arg);
 
 #endif /* HUGEMAP_H_KERNEL */

@@ -132,6 +132,11 @@ static unsigned int lower_names_of(const struct hugemap_inode *hi)
 	return hi->gone ? 0 : hi->lower->i_nlink ?: hi->uncounted;
 }
 
+void hugemap_copy_times(struct inode *inode)
+{
+	fsstack_copy_attr_times(inode, hugemap_inode(inode)->lower);
+}
+
 void hugemap_copy_attr(struct inode *inode)
 {
 	struct inode *lower = hugemap_inode(inode)->lower;

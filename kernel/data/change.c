@@ -338,9 +338,8 @@ static void change_forget_range(struct hugemap_inode *hi, const struct change *c
 		unmap_mapping_range(hi->vfs_inode.i_mapping, round_up(start, PAGE_SIZE), 0, true);
 }
 
-void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
+void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end)
 {
-	u64 pos = change_first_of(start), end = change_end_of(last);
 	enum hm_invalidated found;
 	struct hm_unit unit;
 
@@ -365,6 +364,11 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
 		hugemap_evict_report(hi, &unit, result);
 		cond_resched();
 	}
+}
+
+void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last)
+{
+	hugemap_drop_clean_pages(hi, change_first_of(start), change_end_of(last));
 }
 
 /*

@@ -12,6 +12,9 @@
  */
 void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last);
 
+/* Drop the clean units that a range of pages touches. Pinned units stay. */
+void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end);
+
 /*
  * Prepare the cache for pages up to @size. Zero the rest of the last unit beyond the old end of the
  * file. That unit may be huge: a writer that was killed while it extended the file may have left it

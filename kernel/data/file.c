@@ -23,6 +23,8 @@ void hugemap_data_init(struct hugemap_inode *hi)
 {
 	mutex_init(&hi->data->hfile_lock);
 	mutex_init(&hi->data->grow_lock);
+	spin_lock_init(&hi->data->overwrite_lock);
+	INIT_LIST_HEAD(&hi->data->overwrites);
 	hi->data->growth_failed_at = LLONG_MAX;
 	INIT_LIST_HEAD(&hi->data->files);
 	INIT_LIST_HEAD(&hi->data->idle);

@@ -17,6 +17,7 @@
 #include "folio.h"
 #include "index.h"
 #include "io.h"
+#include "overwrite.h"
 #include "reserve.h"
 #include "slot.h"
 #include "trace.h"
@@ -224,7 +225,8 @@ static int fill_wait_memory(struct hugemap_mount *mount, unsigned long *began)
 											  0;
 }
 
-int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
+/* hugemap_fill_page(). *counted: see hugemap_wait_overwrite(). */
+static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access, bool *counted)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -243,6 +245,14 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
 		outcome = hugemap_cache_fault(hi, pgoff, access, &unit);
 		if (outcome == HM_FILL || outcome == HM_ZERO) {
 			hugemap_take_hints(hi, &unit);
+			hugemap_race_point("fill: claimed, overwrites not seen");
+			if (unlikely(hugemap_is_overwritten(hi, &unit))) {
+				hugemap_fill_cancel(hi, &unit);
+				filemap_invalidate_unlock_shared(mapping);
+				err = hugemap_wait_overwrite(hi, &unit, counted);
+				continue;
+			}
+			hugemap_end_wait_overwrite(hi, counted);
 			err = fill_units(hi, &unit, outcome, &access);
 			if (err > 0)
 				return 0;
@@ -286,6 +296,15 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
 			break;
 		}
 	}
+	return err;
+}
+
+int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
+{
+	bool counted = false;
+	int err = fill_page(hi, pgoff, access, &counted);
+
+	hugemap_end_wait_overwrite(hi, &counted);
 	return err;
 }
 
@@ -345,6 +364,10 @@ static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark,
 	switch (outcome) {
 	case HM_FILL:
 	case HM_ZERO:
+		if (unlikely(hugemap_is_overwritten(hi, &unit))) {
+			hugemap_fill_cancel(hi, &unit);
+			break;
+		}
 		if (hugemap_frame_prepare(hugemap_of(hi), &unit) ||
 		    (outcome == HM_FILL && !fill_add_ahead(hi, &unit, io))) {
 			hugemap_fill_cancel(hi, &unit);

@@ -23,6 +23,7 @@
 #include "folio.h"
 #include "index.h"
 #include "io.h"
+#include "overwrite.h"
 #include "promote.h"
 #include "slot.h"
 #include "trace.h"
@@ -341,9 +342,12 @@ static enum hm_promote_result promote_block(struct hugemap_promotion *p)
 	}
 	p->changes = p->hi->data->changes;
 	hugemap_race_point("promote: has a frame, not read");
-	if (hugemap_frame_prepare(hugemap_of(p->hi), &p->core.unit)) {
-		filemap_invalidate_unlock_shared(mapping);
+	if (hugemap_is_overwritten(p->hi, &p->core.unit))
+		why = HM_PROMOTE_BUSY;
+	else if (hugemap_frame_prepare(hugemap_of(p->hi), &p->core.unit))
 		why = HM_PROMOTE_FAILED;
+	if (why) {
+		filemap_invalidate_unlock_shared(mapping);
 		goto failed;
 	}
 	p->huge = hugemap_frame_folio(hugemap_of(p->hi), p->core.unit.frame);

@@ -106,12 +106,14 @@ void hugemap_yield_to_stores(struct hugemap_inode *hi)
 {
 	struct hugemap_data *data = hi->data;
 
-	if (!atomic_read(&data->stores_waiting) && !atomic_read(&data->stores_allowed))
+	if (!atomic_read(&data->stores_waiting) && !atomic_read(&data->stores_allowed) &&
+	    !atomic_read(&data->fills_waiting))
 		return;
 	hugemap_race_point("change: stores go first");
 	wait_event_killable_timeout(*wait_of_stores(hi),
 				    !atomic_read(&data->stores_waiting) &&
-					    !atomic_read(&data->stores_allowed),
+					    !atomic_read(&data->stores_allowed) &&
+					    !atomic_read(&data->fills_waiting),
 				    STORE_TICKS);
 	/* The tasks of expired faults were killed, or have unmapped the file. */
 	if (!time_before(jiffies, READ_ONCE(data->stores_until)))

@@ -169,7 +169,55 @@ static ssize_t direct_write_locked(struct inode *inode, struct kiocb *iocb, stru
 	return n;
 }
 
-ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
+/*
+ * Return true if the lower file system makes such a write with its own i_rwsem shared, if it
+ * overwrites blocks with data. The write must not change the mode of the file, and a page must not
+ * be written in part.
+ */
+static bool direct_is_plain(const struct hugemap_inode *hi, const struct kiocb *iocb,
+			    const struct iov_iter *from)
+{
+	unsigned long magic = hi->lower ? hi->lower->i_sb->s_magic : 0;
+
+	return (magic == EXT4_SUPER_MAGIC || magic == XFS_SUPER_MAGIC) && IS_NOSEC(hi->lower) &&
+	       PAGE_ALIGNED(iocb->ki_pos) && PAGE_ALIGNED(iov_iter_count(from));
+}
+
+/*
+ * Overwrite a part of the file in parallel with other direct writes. Return the bytes, an error,
+ * or -EAGAIN if the write needs i_rwsem exclusively.
+ */
+static ssize_t direct_overwrite(struct inode *inode, struct kiocb *iocb, struct iov_iter *from)
+{
+	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct direct_write direct = { iocb, from };
+	ssize_t n = -EAGAIN;
+
+	/* The end of the file, where O_APPEND writes, is stable only if i_rwsem is held. */
+	if (iocb->ki_flags & IOCB_APPEND || !direct_is_plain(hi, iocb, from))
+		return n;
+	inode_lock_shared(inode);
+	if (iocb->ki_pos + iov_iter_count(from) > i_size_read(inode))
+		goto out;
+	n = generic_write_checks(iocb, from);
+	if (n <= 0)
+		goto out;
+	if (!direct_is_plain(hi, iocb, from)) {
+		n = -EAGAIN;
+		goto out;
+	}
+	hugemap_start_write_lower(hi);
+	n = hugemap_overwrite_lower(inode, iocb->ki_pos, iocb->ki_pos + n, direct_write_lower,
+				    &direct);
+	hugemap_end_write_lower(hi);
+	hugemap_copy_times(inode);
+out:
+	inode_unlock_shared(inode);
+	return n;
+}
+
+/* i_rwsem is taken exclusively. */
+static ssize_t direct_write_rest(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct inode *inode = file_inode(iocb->ki_filp);
 	size_t count, direct;
@@ -205,4 +253,21 @@ ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
 	}
 	count -= iov_iter_count(from);
 	return count ? (ssize_t)count : n;
+}
+
+ssize_t hugemap_direct_write(struct kiocb *iocb, struct iov_iter *from)
+{
+	ssize_t done = 0, n;
+
+	if (!iov_iter_count(from))
+		return 0;
+	n = direct_overwrite(file_inode(iocb->ki_filp), iocb, from);
+	if (n > 0)
+		done = n;
+	/* The buffer has to be faulted in, or the lower file system has written a part. */
+	if (n == -EAGAIN || n == -EFAULT || (n > 0 && iov_iter_count(from)))
+		n = direct_write_rest(iocb, from);
+	else
+		return n;
+	return n > 0 ? n + done : done ?: n;
 }

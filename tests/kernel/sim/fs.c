@@ -144,7 +144,7 @@ void unlock_two_nondirectories(struct inode *a, struct inode *b)
 }
 
 /* End the caller's write or resize in the model while the caller still holds the lock. */
-void inode_unlock(struct inode *inode)
+static void end_in_model(struct inode *inode)
 {
 	struct transfer *t = current->transfer;
 
@@ -156,7 +156,18 @@ void inode_unlock(struct inode *inode)
 		current->resizes->resizes++;
 		current->resizes = NULL;
 	}
+}
+
+void inode_unlock(struct inode *inode)
+{
+	end_in_model(inode);
 	up_write(&inode->i_rwsem);
+}
+
+void inode_unlock_shared(struct inode *inode)
+{
+	end_in_model(inode);
+	up_read(&inode->i_rwsem);
 }
 
 void *xas_find_conflict(const struct xa_state *xas)

@@ -257,7 +257,8 @@ void fput(struct file *file);
 #define inode_lock(inode) down_write(&(inode)->i_rwsem)
 void inode_unlock(struct inode *inode);
 bool inode_trylock(struct inode *inode);
-#define inode_unlock_shared(inode) up_read(&(inode)->i_rwsem)
+#define inode_lock_shared(inode) down_read(&(inode)->i_rwsem)
+void inode_unlock_shared(struct inode *inode);
 #define i_size_read(inode) READ_ONCE((inode)->i_size)
 #define i_size_write(inode, size) WRITE_ONCE((inode)->i_size, size)
 #define ihold(inode) atomic_inc(&(inode)->i_count)

@@ -130,6 +130,14 @@ static void run_direct_write(struct racer *racer, u32 i)
 	transfer(racer, pos_of(racer, i), WORDS, true, IOCB_DIRECT);
 }
 
+/* Direct writes to the pages of the starved task. */
+static void run_overwrite(struct racer *racer, u32 i)
+{
+	loff_t pos = (loff_t)((i * HM_BLOCK_PAGES + 3) % OWN_PAGES * PAGE_SIZE);
+
+	transfer(racer, pos, 2 * WORDS, true, IOCB_DIRECT);
+}
+
 static void run_append(struct racer *racer, u32 i)
 {
 	(void)i;
@@ -207,6 +215,7 @@ static const struct operation operations[] = {
 	{ "write", run_write, 0 },
 	{ "direct read", run_direct_read, 0 },
 	{ "direct write", run_direct_write, 0 },
+	{ "overwrite", run_overwrite, 0 },
 	{ "append", run_append, 0 },
 	{ "sync", run_sync, 0 },
 	{ "punch", run_punch, 0 },

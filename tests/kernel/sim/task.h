@@ -143,6 +143,7 @@ static inline int atomic_add_return(int n, atomic_t *a)
 }
 
 #define atomic_inc(a) ((void)atomic_add_return(1, a))
+#define atomic_dec_and_test(a) (!atomic_add_return(-1, a))
 #define atomic_dec(a) ((void)atomic_add_return(-1, a))
 
 static inline int atomic_dec_if_positive(atomic_t *a)

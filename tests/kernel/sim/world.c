@@ -50,6 +50,27 @@ static void focus_on_holes(struct scenario *s)
 	s->fills = 0;
 }
 
+/* Parallel direct writes to a few blocks with data, beside all that brings these blocks in. */
+static void focus_on_overwrites(struct scenario *s)
+{
+	s->solid = true;
+	s->programs = 4 + sim_lower(MAX_PROGRAMS - 3);
+	s->nfiles = 1;
+	s->npages = 24 + sim_lower(24);
+	s->limits = 0;
+	s->touches = 10;
+	s->reads = 5;
+	s->directs = 20;
+	s->advices = 3;
+	s->appends = s->fills = 0;
+	if (sim_chance(60))
+		s->race_point =
+			sim_chance(50) ? RACE_POINT_OF("overwrite: dropped, not written") :
+			sim_chance(50) ? RACE_POINT_OF("overwrite: claimed, not dropped") :
+					 RACE_POINT_OF("fill: claimed, overwrites not seen");
+	s->race_percent = 40;
+}
+
 /*
  * The kernel maps whole folios, and only write-back can notice it. Entries that go before a
  * write-back hide stores, so one program uses one mapping, and no other task removes its entries.
@@ -128,6 +149,8 @@ static void choose_scenario(struct scenario *s)
 		focus_on_claims(s);
 	else if (sim_chance(12))
 		focus_on_holes(s);
+	else if (sim_chance(12))
+		focus_on_overwrites(s);
 	if (s->page == HUGEMAP_PAGE_AUTO && sim_chance(30))
 		s->maps = MAPS_WHOLE;
 	if (s->maps && sim_chance(40))
@@ -155,6 +178,12 @@ void hugemap_copy_attr(struct inode *inode)
 	sim_step();
 	inode->i_mode = lower->i_mode;
 	inode->i_nlink = lower->i_nlink;
+}
+
+void hugemap_copy_times(struct inode *inode)
+{
+	(void)inode;
+	sim_step();
 }
 
 /* world_open() sets the operations of open files, and no other ones are called. */
@@ -290,6 +319,7 @@ static void mount(void)
 {
 	struct hugemap_mount *mount = sim_alloc(sizeof(*mount), 0);
 
+	w.lower_sb.s_magic = w.contest || sim_chance(80) ? EXT4_SUPER_MAGIC : 0;
 	w.sb.s_fs_info = mount;
 	w.sb.s_op = &super_operations;
 	w.sb.s_maxbytes = MAX_FILE_PAGES * PAGE_SIZE;
