@@ -29,10 +29,15 @@ static struct machine_member cache_names[] = {
 	END,
 };
 static struct machine_member shard_names[] = {
-	AT(hm_shard, pool_lock, "shard->pool_lock"), AT(hm_shard, free, "shard->free, partial"),
-	AT(hm_shard, nfree, "shard->nfree"),	     AT(hm_shard, queue_lock, "shard->queue_lock"),
-	AT(hm_shard, list, "shard->list"),	     AT(hm_shard, note, "shard->note"),
-	AT(hm_shard, count, "shard->count"),	     END,
+	AT(hm_shard, pool_lock, "shard->pool_lock"),
+	AT(hm_shard, free, "shard->free, partial"),
+	AT(hm_shard, nfree, "shard->nfree"),
+	AT(hm_shard, queue_lock, "shard->queue_lock"),
+	AT(hm_shard, list, "shard->list"),
+
+	AT(hm_shard, note, "shard->note"),
+	AT(hm_shard, count, "shard->count"),
+	END,
 };
 static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
 static struct machine_member container_names[] = { AT(hm_container, free, "container"), END };
@@ -97,7 +102,7 @@ const struct workload *workload;
 struct cpu cpus[MACHINE_CPUS];
 struct hm_cache *cache;
 bool one_locked, reclaim_wanted;
-u64 core_ns;
+u64 clock_ms, core_ns;
 u8 mapped[(HM_BLOCK_PAGES + 1) * MOST_FRAMES];
 static hm_spinlock_t *one_lock;
 static u64 called_at[MACHINE_CPUS];
@@ -150,12 +155,12 @@ void engine_leave(void)
 
 struct hm_access engine_access(void)
 {
-	return HM_ACCESS(.size = workload->huge ? HM_SIZE_HUGE : HM_SIZE_BASE);
+	return HM_ACCESS(.size = workload->size);
 }
 
 u64 engine_unit_pages(void)
 {
-	return workload->huge ? PAGES : 1;
+	return workload->size == HM_SIZE_HUGE ? PAGES : 1;
 }
 
 u64 engine_random(struct cpu *cpu, u64 n)
@@ -358,7 +363,7 @@ void engine_reclaim(struct cpu *cpu, u64 end)
 			continue;
 		}
 		reclaim_wanted = false;
-		hm_cache_tick(cache, 1 + machine_now() / 1000000);
+		hm_cache_tick(cache, 1 + clock_ms + machine_now() / 1000000);
 		while (some && machine_now() < end) {
 			some = false;
 			for (kind = 0; kind < HM_KINDS; kind++)
@@ -396,10 +401,15 @@ static void engine_fill(struct cpu *cpu, u64 pgoff, struct hm_access access)
 		case HM_NO_FRAME:
 			engine_finish_jobs(cpu, false);
 			reclaim_wanted = true;
-			if (!engine_evict(unit.npages > 1 ? HM_HUGE : HM_BASE)) {
-				engine_add_wait(NO_FRAME, POLL_NS);
-				machine_work(POLL_NS);
+			if (engine_evict(unit.npages > 1 ? HM_HUGE : HM_BASE))
+				break;
+			if (unit.npages > 1 && access.size == HM_SIZE_AUTO &&
+			    CORE(hm_cache_free_pages(cache))) {
+				access = hm_access_to_base(access);
+				break;
 			}
+			engine_add_wait(NO_FRAME, POLL_NS);
+			machine_work(POLL_NS);
 			break;
 		default:
 			sim_check(0, "outcome %d", outcome);

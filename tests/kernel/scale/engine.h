@@ -50,6 +50,7 @@ struct cpu {
 	struct hm_file *file;
 	u64 first, pages; /* its part of the file */
 	u64 at; /* the next unit or page, for a workload of streams or of first stores */
+	u64 turn; /* operations of a mixed workload */
 	u64 random;
 	u64 ops;
 	struct job job[JOBS];
@@ -59,7 +60,7 @@ struct cpu {
 struct workload {
 	const char *name;
 	bool own_files;
-	bool huge;
+	enum hm_size size; /* HM_SIZE_AUTO: half of the pool starts as huge units */
 	void (*helper)(struct cpu *cpu, u64 end); /* work of one more processor, or NULL */
 	u32 pool; /* frames */
 	u32 file; /* blocks of all files; 0: PART_BLOCKS for each processor */
@@ -72,6 +73,7 @@ extern struct cpu cpus[MACHINE_CPUS];
 extern struct hm_cache *cache;
 extern bool one_locked; /* serialize all calls of the cache by one lock */
 extern bool reclaim_wanted;
+extern u64 clock_ms; /* the cache's clock at the start of the run */
 extern u64 core_ns; /* time spent in the cache, including waits for lines and locks */
 extern u8 mapped[(HM_BLOCK_PAGES + 1) * MOST_FRAMES]; /* frames that are mapped */
 

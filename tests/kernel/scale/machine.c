@@ -384,10 +384,14 @@ u32 hm_cpu(void)
 	return self;
 }
 
+/* The processor that this one waits for has to run, even if the time is not charged. */
 void hm_relax(void)
 {
+	bool charged = machine_charge(true);
+
 	machine_work(10);
 	machine_wait_turn();
+	machine_charge(charged);
 }
 
 void hm_spin_init(hm_spinlock_t *lock)

@@ -33,6 +33,15 @@ static const struct option {
 	{ "copy", &costs.copy, "MB/s", "speed at which a stream reads its mapping" },
 };
 
+#define BASE HM_SIZE_BASE
+#define HUGE HM_SIZE_HUGE
+#define AUTO HM_SIZE_AUTO
+
+/* Random misses that take as long as one step of a stream. */
+#define MISSES_PER_STEP 8u
+/* With page=auto the huge units are younger than the base pages by at least this. */
+#define FILL_MS 30000u
+
 static u32 nworkers;
 static u64 written; /* pages written back after the warm-up */
 
@@ -86,6 +95,23 @@ static void stream(struct cpu *cpu)
 	cpu->at += n;
 	machine_work((n << HM_PAGE_SHIFT) * 1000 / costs.copy);
 	cpu->ops += n / engine_unit_pages();
+}
+
+/* Half of the time a stream through the processor's own part, half random misses elsewhere. */
+static void mixed(struct cpu *cpu)
+{
+	u64 first = cpu->first, pages = cpu->pages, ops = cpu->ops;
+
+	if (cpu->turn++ % (MISSES_PER_STEP + 1) == 0) {
+		stream(cpu);
+		cpu->ops = ops + 1;
+		return;
+	}
+	cpu->first = 0;
+	cpu->pages = nworkers * pages;
+	random_miss(cpu);
+	cpu->first = first;
+	cpu->pages = pages;
 }
 
 /*
@@ -159,24 +185,35 @@ static void write_back(struct cpu *cpu, u64 end)
 }
 
 static const struct workload workloads[] = {
-	{ "resident faults, one file", false, false, NULL, 256, 8, 1500, 1500, resident_fault },
-	{ "resident faults, one file, 2 MB", false, true, NULL, 256, 32, 300, 1000,
+	{ "resident faults, one file", false, BASE, NULL, 256, 8, 1500, 1500, resident_fault },
+	{ "resident faults, one file, 2 MB", false, HUGE, NULL, 256, 32, 300, 1000,
 	  resident_fault },
-	{ "resident faults, a file each", true, false, NULL, 512, 0, 1500, 1500, resident_fault },
-	{ "random misses, one file", false, false, engine_reclaim, 1024, 2048, 1000, 3000,
+	{ "resident faults, a file each", true, BASE, NULL, 512, 0, 1500, 1500, resident_fault },
+	{ "random misses, one file", false, BASE, engine_reclaim, 1024, 2048, 1000, 3000,
 	  random_miss },
-	{ "random misses, one file, 2 MB", false, true, engine_reclaim, 4096, 8192, 4000, 20000,
+	{ "random misses, one file, 2 MB", false, HUGE, engine_reclaim, 4096, 8192, 4000, 20000,
 	  random_miss },
-	{ "random misses, a file each", true, false, engine_reclaim, 1024, 2048, 1000, 3000,
+	{ "random misses, a file each", true, BASE, engine_reclaim, 1024, 2048, 1000, 3000,
 	  random_miss },
-	{ "streams, one file", false, false, engine_reclaim, 1024, 2048, 1000, 2000, stream },
-	{ "streams, a file each", true, false, engine_reclaim, 1024, 2048, 1000, 2000, stream },
-	{ "streams, a file each, 2 MB", true, true, engine_reclaim, 4096, 8192, 4000, 20000,
+	{ "streams, one file", false, BASE, engine_reclaim, 1024, 2048, 1000, 2000, stream },
+	{ "streams, a file each", true, BASE, engine_reclaim, 1024, 2048, 1000, 2000, stream },
+	{ "streams, a file each, 2 MB", true, HUGE, engine_reclaim, 4096, 8192, 4000, 20000,
 	  stream },
-	{ "first stores, one file", false, false, NULL, 1024, 0, 300, 1500, first_store },
-	{ "first stores, a file each", true, false, NULL, 1024, 0, 300, 1500, first_store },
-	{ "first stores beside a writer", false, false, write_back, 1024, 0, 300, 1500,
+	{ "first stores, one file", false, BASE, NULL, 1024, 0, 300, 1500, first_store },
+	{ "first stores, a file each", true, BASE, NULL, 1024, 0, 300, 1500, first_store },
+	{ "first stores beside a writer", false, BASE, write_back, 1024, 0, 300, 1500,
 	  first_store },
+	{ "resident faults, one file, auto", false, AUTO, NULL, 256, 32, 300, 1500,
+	  resident_fault },
+	{ "random misses, one file, auto", false, AUTO, engine_reclaim, 1024, 2048, 1000, 3000,
+	  random_miss },
+	{ "random misses, a file each, auto", true, AUTO, engine_reclaim, 1024, 2048, 1000, 3000,
+	  random_miss },
+	{ "streams, a file each, auto", true, AUTO, engine_reclaim, 4096, 8192, 4000, 20000,
+	  stream },
+	{ "streams and random misses, one file, auto", false, AUTO, engine_reclaim, 1024, 2048,
+	  1000, 3000, mixed },
+	{ "first stores, one file, auto", false, AUTO, NULL, 1024, 0, 300, 1500, first_store },
 };
 
 /* Blocks of each processor in a workload whose file grows with their number. */
@@ -228,7 +265,7 @@ static u32 evict_before_run(enum hm_kind kind)
 /* The pool is full: bring the queues into their steady state, and free some frames. */
 static bool is_settled(void)
 {
-	if (evict_before_run(workload->huge ? HM_HUGE : HM_BASE) > VICTIMS / 2)
+	if (evict_before_run(workload->size == HUGE ? HM_HUGE : HM_BASE) > VICTIMS / 2)
 		return false;
 	/* Streams start with a full reserve of free frames; random misses with few. */
 	while (workload->op == stream && hm_reclaim_want(cache, HM_HUGE))
@@ -251,30 +288,58 @@ static u64 nth_unit(u64 n, u64 units)
 	return n;
 }
 
-/* Fill units until all are cached, or until the pool is full and in its steady state. */
+/* Fill a unit, and map it. False: the pool is full and in its steady state. */
+static bool fill_unit(u64 page, u64 per_file, struct hm_access access)
+{
+	struct hm_file *file = cpus[page / per_file].file;
+	enum hm_outcome outcome;
+	struct hm_unit unit;
+
+	do {
+		outcome = engine_get_unit(file, page % per_file, access, &unit);
+	} while (outcome == HM_NO_FRAME && !is_settled());
+	if (outcome == HM_NO_FRAME)
+		return false;
+	if (outcome == HM_HIT)
+		return true;
+	sim_check(outcome == HM_FILL, "outcome %d", outcome);
+	hm_fill_done(&unit, 0, false);
+	access.again = true;
+	engine_get_unit(file, page % per_file, access, &unit);
+	mapped[unit.frame] = true;
+	return true;
+}
+
+/*
+ * Fill units until all are cached, or until the pool is full and in its steady state. With
+ * page=auto, half of the pool is filled with base pages of every other block, and later the other
+ * half with huge units, so that reclaim has to compare their ages and finds that of base pages
+ * higher.
+ */
 static void fill_pool(u64 blocks, u32 nfiles)
 {
-	u64 units = blocks * PAGES / engine_unit_pages(), per_file = blocks / nfiles * PAGES, i;
+	u64 per_file = blocks / nfiles * PAGES, half = workload->pool / 2, unit, i;
+	bool both = workload->size == AUTO;
+	u64 units = blocks * PAGES / engine_unit_pages() / (both ? 2 : 1);
+	struct hm_access access = both ? hm_access_to_base(engine_access()) : engine_access();
 
-	for (i = 0; i < units; i++) {
-		u64 page = nth_unit(i, units) * engine_unit_pages();
-		struct hm_file *file = cpus[page / per_file].file;
-		struct hm_access access;
-		enum hm_outcome outcome;
-		struct hm_unit unit;
-
+	clock_ms = 0;
+	for (i = 0; i < units && !(both && i >= half * PAGES); i++) {
 		machine_set_cpu((u32)(i % nworkers));
-		do {
-			outcome = engine_get_unit(file, page % per_file, engine_access(), &unit);
-		} while (outcome == HM_NO_FRAME && !is_settled());
-		if (outcome == HM_NO_FRAME)
+		unit = nth_unit(i, units);
+		if (both)
+			unit += unit / PAGES * PAGES;
+		if (!fill_unit(unit * engine_unit_pages(), per_file, access))
 			break;
-		sim_check(outcome == HM_FILL, "outcome %d", outcome);
-		hm_fill_done(&unit, 0, false);
-		access = engine_access();
-		access.again = true;
-		engine_get_unit(file, page % per_file, access, &unit);
-		mapped[unit.frame] = true;
+	}
+	access = HM_ACCESS(.size = HUGE);
+	for (i = 0; both && i < blocks / 2 && i < half; i++) {
+		clock_ms = FILL_MS * (half + i) / half;
+		hm_cache_tick(cache, 1 + clock_ms);
+		machine_set_cpu((u32)(i % nworkers));
+		unit = nth_unit(i, blocks / 2) * 2 + 1;
+		if (!fill_unit(unit * PAGES, per_file, access))
+			break;
 	}
 }
 
@@ -289,6 +354,7 @@ static void set_up(u32 processors, u32 nodes)
 	hm_options_init(&opts);
 	opts.pool_frames = workload->pool;
 	opts.cpus = processors;
+	opts.promote_util = 0; /* no processor promotes */
 	sim_check(!hm_options_check(&opts), "options");
 	engine_new_cache(&opts);
 
@@ -305,7 +371,8 @@ static void set_up(u32 processors, u32 nodes)
 		cpu->pages = workload->own_files ? blocks / nfiles * PAGES : blocks * PAGES;
 		/* Each processor has its own part in streams and first stores. */
 		if (!workload->own_files && i < processors &&
-		    (workload->op == stream || workload->op == first_store)) {
+		    (workload->op == stream || workload->op == mixed ||
+		     workload->op == first_store)) {
 			cpu->pages = part - part % PAGES;
 			cpu->first = i * cpu->pages;
 		}
