@@ -2,6 +2,7 @@
 /* The cache as a whole: its memory, its clock and its counters. */
 #include "cache.h"
 #include "pool.h"
+#include "queue.h"
 #include "state.h"
 
 /*
@@ -88,6 +89,8 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 				shard->list[kind][q].head = HM_NO_FRAME_ID;
 				shard->list[kind][q].tail = HM_NO_FRAME_ID;
 			}
+			for (q = 0; q < HM_AGED_QUEUES; q++)
+				hm_atomic_set(&shard->oldest[kind][q], HM_NO_OLDEST);
 		}
 	}
 	hm_pool_init(cache);

@@ -24,6 +24,22 @@
 #include "access.h"
 #include "queue.h"
 
+void hm_queue_note_oldest(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+			  enum hm_queue queue)
+{
+	u32 tail = shard->list[kind][queue].tail;
+	u64 unit = HM_NO_OLDEST;
+	hm_atomic_t *oldest;
+
+	if (queue == HM_Q_USE_ONCE)
+		return;
+	oldest = &shard->oldest[kind][queue - HM_Q_PROBATION];
+	if (tail != HM_NO_FRAME_ID)
+		unit = (u64)tail << 32 | hm_desc_of(cache, tail)->stamp;
+	if (hm_atomic_read(oldest) != unit)
+		hm_atomic_set(oldest, unit);
+}
+
 void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, enum hm_queue queue,
 		   bool at_tail)
 {
@@ -47,6 +63,8 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 	}
 	*end = frame;
 	hm_atomic_set(&list->count, hm_list_count(list) + 1);
+	if (list->tail == frame)
+		hm_queue_note_oldest(cache, shard, kind, queue);
 }
 
 void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
@@ -58,10 +76,12 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
 
 	hm_assert(queue != HM_Q_NONE && hm_list_count(list) > 0);
 	hm_assert(hm_atomic_read(&desc->where) == hm_where(cache, shard, queue));
-	if (desc->next == HM_NO_FRAME_ID)
+	if (desc->next == HM_NO_FRAME_ID) {
 		list->tail = desc->prev;
-	else
+		hm_queue_note_oldest(cache, shard, kind, queue);
+	} else {
 		hm_desc_of(cache, desc->next)->prev = desc->prev;
+	}
 	if (desc->prev == HM_NO_FRAME_ID)
 		list->head = desc->next;
 	else

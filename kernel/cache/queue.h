@@ -26,6 +26,16 @@ void hm_queue_push(struct hm_cache *cache, struct hm_shard *shard, u32 frame, en
 /* Remove a frame from its queue. The caller holds queue_lock of the shard. */
 void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame);
 
+/* The value of hm_shard.oldest for an empty queue. */
+#define HM_NO_OLDEST ((u64)HM_NO_FRAME_ID << 32)
+
+/*
+ * The unit at the tail of a queue, or its stamp, changed: publish it for reclaim. The caller holds
+ * queue_lock of the shard.
+ */
+void hm_queue_note_oldest(struct hm_cache *cache, struct hm_shard *shard, enum hm_kind kind,
+			  enum hm_queue queue);
+
 /* Was this unit evicted a short time ago? The call removes its ghost. Takes no lock. */
 bool hm_ghost_take(const struct hm_pos *pos);
 

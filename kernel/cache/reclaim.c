@@ -334,6 +334,7 @@ static u32 hm_reclaim_make_inactive(struct hm_cache *cache, struct hm_shard *sha
 		hm_reclaim_add_victim(victims, n, desc, kind, frame, false);
 		taken++;
 		desc->stamp = stamp; /* its neighbours are compared with the old stamp */
+		hm_queue_note_oldest(cache, shard, kind, HM_Q_INACTIVE);
 		taken += hm_reclaim_take_neighbours(cache, shard, frame, queue, want - taken,
 						    victims, n);
 	}
@@ -399,45 +400,25 @@ struct oldest {
 	u32 age; /* ms */
 };
 
-/* Update @oldest with the units of one shard. The caller holds queue_lock. */
-static void hm_reclaim_oldest_of_shard(struct hm_cache *cache, const struct hm_shard *shard,
-				       enum hm_kind kind, u32 now, struct oldest *oldest)
+/* Update @oldest with the oldest units of one shard. */
+static void hm_reclaim_oldest_of_shard(const struct hm_shard *shard, enum hm_kind kind, u32 now,
+				       struct oldest *oldest)
 {
 	u32 q;
 
-	for (q = HM_Q_PROBATION; q < HM_Q_USE_ONCE; q++) {
-		const struct hm_list *list = &shard->list[kind][q];
-		u32 age;
+	for (q = 0; q < HM_AGED_QUEUES; q++) {
+		u64 unit = hm_atomic_read(&shard->oldest[kind][q]);
+		u32 age = hm_reclaim_age_since(now, (u32)unit);
 
-		if (!hm_list_count(list))
-			continue;
-		age = hm_reclaim_age_since(now, hm_desc_of(cache, list->tail)->stamp);
-		if (oldest->frame == HM_NO_FRAME_ID || age > oldest->age)
-			*oldest = (struct oldest){ list->tail, age };
+		if (unit != HM_NO_OLDEST && (oldest->frame == HM_NO_FRAME_ID || age > oldest->age))
+			*oldest = (struct oldest){ .frame = (u32)(unit >> 32), .age = age };
 	}
 }
 
-/* Does a shard have queued units of a kind? A hint, read without the lock. */
-static bool hm_reclaim_has_units(const struct hm_shard *shard, enum hm_kind kind)
-{
-	u32 q;
-
-	for (q = HM_Q_PROBATION; q < HM_Q_USE_ONCE; q++)
-		if (hm_list_count(&shard->list[kind][q]))
-			return true;
-	return false;
-}
-
-static bool hm_reclaim_any_has_units(const struct hm_cache *cache, enum hm_kind kind)
-{
-	u32 i;
-
-	for (i = 0; i < cache->nshards; i++)
-		if (hm_reclaim_has_units(&cache->shards[i], kind))
-			return true;
-	return false;
-}
-
+/*
+ * Find the oldest unit of each kind. queue_lock is not held, so a unit may have left its queue by
+ * the time at which reclaim uses the result.
+ */
 static void hm_reclaim_find_oldest(struct hm_cache *cache, struct oldest oldest[HM_KINDS])
 {
 	u32 now = (u32)hm_atomic_read(&cache->clock), kind, i;
@@ -445,15 +426,9 @@ static void hm_reclaim_find_oldest(struct hm_cache *cache, struct oldest oldest[
 	for (kind = 0; kind < HM_KINDS; kind++)
 		oldest[kind] = (struct oldest){ .frame = HM_NO_FRAME_ID };
 	for (i = 0; i < cache->nshards; i++) {
-		struct hm_shard *shard = &cache->shards[i];
-
-		if (!hm_reclaim_has_units(shard, HM_HUGE) && !hm_reclaim_has_units(shard, HM_BASE))
-			continue;
-		hm_spin_lock(&shard->queue_lock);
 		for (kind = 0; kind < HM_KINDS; kind++)
-			hm_reclaim_oldest_of_shard(cache, shard, (enum hm_kind)kind, now,
+			hm_reclaim_oldest_of_shard(&cache->shards[i], (enum hm_kind)kind, now,
 						   &oldest[kind]);
-		hm_spin_unlock(&shard->queue_lock);
 	}
 }
 
@@ -594,15 +569,6 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 		const struct oldest *own = &oldest[kind];
 		const struct oldest *other = &oldest[other_kind];
 
-		/*
-		 * To compare the ages, reclaim takes all queue locks. Skip that if only this kind
-		 * is queued.
-		 */
-		if (hm_reclaim_any_has_units(cache, kind) &&
-		    !hm_reclaim_any_has_units(cache, other_kind)) {
-			hm_reclaim_kind(cache, kind, want, victims, max, &n);
-			continue;
-		}
 		hm_reclaim_find_oldest(cache, oldest);
 		if (own->frame == HM_NO_FRAME_ID && other->frame == HM_NO_FRAME_ID) {
 			if (!hm_reclaim_use_once(cache, kind, true, want, victims, max, &n))

@@ -50,6 +50,9 @@ enum hm_queue {
 	HM_QUEUES,
 };
 
+/* The queues whose ages reclaim compares: HM_Q_PROBATION to HM_Q_INACTIVE. */
+#define HM_AGED_QUEUES (HM_Q_USE_ONCE - HM_Q_PROBATION)
+
 /* Units that one search for victims examines at most: a queue may be full of dirty units. */
 #define HM_SCAN_MAX 512u
 
@@ -112,6 +115,12 @@ struct hm_shard {
 
 	hm_spinlock_t queue_lock __attribute__((aligned(64)));
 	struct hm_list list[HM_KINDS][HM_QUEUES]; /* Q */
+
+	/*
+	 * QA: the oldest unit of each queue but the use-once queue: frame << 32 | stamp. Reclaim
+	 * compares the ages of all shards with one line of each, and without queue_lock.
+	 */
+	hm_atomic_t oldest[HM_KINDS][HM_AGED_QUEUES] __attribute__((aligned(64)));
 
 	hm_atomic_t note[HM_NOTES] __attribute__((aligned(64))); /* A: see stream.c */
 	hm_atomic_t tags[HM_NOTES / 8]; /* A: one byte of each note */

@@ -319,6 +319,19 @@ static void audit_file(struct hm_file *file, struct sums *sums)
 	assert_int_equal(hm_atomic_read(&file->dirty_since) != 0, sums->dirty != before);
 }
 
+/* Check the unit that reclaim takes for the oldest one of a queue. */
+static void audit_oldest(struct hm_cache *cache, struct hm_shard *shard, u32 kind, u32 q)
+{
+	u32 tail = shard->list[kind][q].tail;
+	u64 oldest = HM_NO_OLDEST;
+
+	if (q == HM_Q_USE_ONCE)
+		return;
+	if (tail != HM_NO_FRAME_ID)
+		oldest = (u64)tail << 32 | hm_desc_of(cache, tail)->stamp;
+	assert_int_equal(hm_atomic_read(&shard->oldest[kind][q - HM_Q_PROBATION]), oldest);
+}
+
 /* Check the queues of a shard: links in both directions, counts, and @where of each frame. */
 static u64 audit_queues(struct hm_cache *cache, struct hm_shard *shard)
 {
@@ -343,6 +356,7 @@ static u64 audit_queues(struct hm_cache *cache, struct hm_shard *shard)
 			}
 			assert_int_equal(list->tail, prev);
 			assert_int_equal(hm_list_count(list), n);
+			audit_oldest(cache, shard, kind, q);
 			queued += n;
 		}
 	}

@@ -34,7 +34,7 @@ static struct machine_member shard_names[] = {
 	AT(hm_shard, nfree, "shard->nfree"),
 	AT(hm_shard, queue_lock, "shard->queue_lock"),
 	AT(hm_shard, list, "shard->list"),
-
+	AT(hm_shard, oldest, "shard->oldest"),
 	AT(hm_shard, note, "shard->note"),
 	AT(hm_shard, count, "shard->count"),
 	END,
