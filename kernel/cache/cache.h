@@ -17,6 +17,7 @@
  *	fault.h		from absent to cached, from clean to dirty
  *	readahead.h	streams
  *	reclaim.h	eviction and invalidation
+ *	move.h		dirty base pages leave a split frame
  *	writeback.h	from dirty to clean
  *	promotion.h	base pages become a huge unit
  */

@@ -277,7 +277,12 @@ static u32 hm_pool_take_huge_frame(struct hm_cache *cache, enum hm_kind backing)
 	return frame;
 }
 
-u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
+u32 hm_pool_take_split(struct hm_cache *cache)
+{
+	return hm_pool_take_from_any(cache, hm_pool_take_base_from);
+}
+
+static u32 hm_pool_take_kind(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 {
 	u32 frame;
 
@@ -288,7 +293,7 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 	if (kind == HM_BASE) {
 		frame = hm_pool_take_base_local(cache);
 		if (frame == HM_NO_FRAME_ID)
-			frame = hm_pool_take_from_any(cache, hm_pool_take_base_from);
+			frame = hm_pool_take_split(cache);
 		if (frame == HM_NO_FRAME_ID) {
 			frame = hm_pool_take_huge_frame(cache, HM_BASE);
 			if (frame != HM_NO_FRAME_ID)
@@ -299,6 +304,15 @@ u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
 		if (frame != HM_NO_FRAME_ID)
 			cache->container[frame].base_backed = false;
 	}
+	return frame;
+}
+
+u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead)
+{
+	u32 frame = hm_pool_take_kind(cache, kind, ahead);
+
+	if (frame == HM_NO_FRAME_ID && kind == HM_HUGE && !hm_atomic_read(&cache->huge_short))
+		hm_atomic_set(&cache->huge_short, 1);
 	return frame;
 }
 

@@ -19,6 +19,9 @@ void hm_pool_init(struct hm_cache *cache);
  */
 u32 hm_pool_take(struct hm_cache *cache, enum hm_kind kind, bool ahead);
 
+/* Take a base frame of a frame that is split already; HM_NO_FRAME_ID: there is none. */
+u32 hm_pool_take_split(struct hm_cache *cache);
+
 /* Free a frame. A split huge frame is merged when its last base frame is free. */
 void hm_pool_give(struct hm_cache *cache, u32 frame);
 

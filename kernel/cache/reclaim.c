@@ -10,6 +10,7 @@
 #include "access.h"
 #include "cache.h"
 #include "index.h"
+#include "move.h"
 #include "pool.h"
 #include "queue.h"
 #include "reclaim.h"
@@ -34,30 +35,41 @@
 
 /* Split frames that reclaim examines to find one that it can empty. */
 #define ISOLATE_TRIES 8u
+/* Dirty pages that move at most to empty a split frame. */
+#define MOVES_MAX (HM_BLOCK_PAGES / 8)
 
 /* Insert a victim in file and offset order, so that the engine can unmap neighbours together. */
-static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
-				  enum hm_kind kind, u32 frame, bool evict)
+static void hm_reclaim_insert_victim(struct hm_victim *victims, u32 *n,
+				     const struct hm_victim *victim)
 {
 	u32 i = *n;
 
 	while (i > 0) {
 		const struct hm_unit *other = &victims[i - 1].unit;
 
-		if (other->file->id < desc->file->id ||
-		    (other->file == desc->file && other->pgoff < desc->pgoff))
+		if (other->file->id < victim->unit.file->id ||
+		    (other->file == victim->unit.file && other->pgoff < victim->unit.pgoff))
 			break;
 		victims[i] = victims[i - 1];
 		i--;
 	}
-	victims[i] = (struct hm_victim){
+	victims[i] = *victim;
+	(*n)++;
+}
+
+static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
+				  enum hm_kind kind, u32 frame, bool evict)
+{
+	const struct hm_victim victim = {
 		.unit = { .file = desc->file,
 			  .pgoff = desc->pgoff,
 			  .npages = hm_kind_pages(kind),
 			  .frame = frame },
 		.evict = evict,
+		.to = HM_NO_FRAME_ID,
 	};
-	(*n)++;
+
+	hm_reclaim_insert_victim(victims, n, &victim);
 }
 
 /* The result of a check of a queued unit. */
@@ -445,95 +457,140 @@ static bool hm_reclaim_from_own_kind(const struct oldest *own, const struct olde
 	       own->age + (own->age < OTHER_KIND_MARGIN_MS ? own->age : OTHER_KIND_MARGIN_MS);
 }
 
-/* Can a split frame be emptied? Only if each base frame is free, or queued as clean units are. */
-static bool hm_reclaim_can_isolate(struct hm_cache *cache, u32 huge)
+/*
+ * Count the dirty pages that have to move before a split frame is empty. Its clean pages are
+ * evicted. Return more than MOVES_MAX if the frame cannot be emptied.
+ */
+static u32 hm_reclaim_count_moves(struct hm_cache *cache, u32 huge)
 {
-	const struct hm_desc *desc = hm_desc_of(cache, hm_pool_base_frame(cache, huge, 0));
-	u32 i;
+	u32 frame = hm_pool_base_frame(cache, huge, 0), moves = 0, i;
 
 	if (!hm_pool_is_split(cache, huge, false))
-		return false;
-	for (i = 0; i < HM_BLOCK_PAGES; i++, desc++) {
-		if (hm_ptr_read(&desc->word) && !hm_queued(desc))
+		return MOVES_MAX + 1;
+	for (i = 0; i < HM_BLOCK_PAGES && moves <= MOVES_MAX; i++, frame++) {
+		enum hm_move_page page = hm_move_check(cache, frame);
+
+		if (page == HM_MOVE_BUSY)
+			return MOVES_MAX + 1;
+		moves += page == HM_MOVE_DIRTY;
+	}
+	return moves;
+}
+
+/*
+ * Choose the split frame to empty. If one is isolated already, choose it. Otherwise choose among
+ * the frame that contains the oldest base page and its neighbours: the one with the fewest dirty
+ * pages, for which there must be free base frames. Pages move only if a task found no huge frame since
+ * the last time: with page=4K they never move. Skip a frame with a page that can neither leave
+ * nor move: reclaim would evict all clean pages of it and still gain no huge frame.
+ */
+static u32 hm_reclaim_pick_container(struct hm_cache *cache, u32 oldest)
+{
+	u64 now = hm_atomic_read(&cache->isolated), free = hm_pool_free(cache, HM_BASE);
+	u32 most = hm_atomic_read(&cache->huge_short) ? MOVES_MAX : 0;
+	u32 fewest = (free < most ? (u32)free : most) + 1;
+	u32 start = hm_pool_container(cache, oldest) + (u32)hm_atomic_read(&cache->isolate_skip);
+	u32 chosen = HM_NO_FRAME_ID, i;
+
+	/* A frame stays isolated until reclaim finds a page in it that can neither leave nor move. */
+	if (hm_pool_is_split(cache, (u32)now, true))
+		return (u32)now;
+	for (i = 0; i < ISOLATE_TRIES && fewest; i++) {
+		u32 huge = (start + i) % cache->nframes;
+		u32 moves = hm_reclaim_count_moves(cache, huge);
+
+		if (moves < fewest) {
+			fewest = moves;
+			chosen = huge;
+		}
+	}
+	if (chosen == HM_NO_FRAME_ID)
+		return chosen;
+	if (fewest)
+		hm_atomic_set(&cache->huge_short, 0);
+	while (!hm_atomic_cas(&cache->isolated, &now, chosen))
+		;
+	/* No task empties the previous frame any more: the pool may use its free frames. */
+	if (now != chosen)
+		hm_pool_unisolate(cache, hm_pool_base_frame(cache, (u32)now, 0));
+	return chosen;
+}
+
+/* Claim the dirty pages of an isolated frame for a move. False: one of them could not be claimed. */
+static bool hm_reclaim_move_dirty(struct hm_cache *cache, u32 huge, struct hm_victim *victims,
+				  u32 max, u32 *n)
+{
+	u32 frame = hm_pool_base_frame(cache, huge, 0), i;
+
+	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
+		struct hm_victim victim = { .evict = true };
+
+		if (hm_move_check(cache, frame) != HM_MOVE_DIRTY)
+			continue;
+		victim.to = hm_move_claim(cache, frame, &victim.unit);
+		if (victim.to == HM_NO_FRAME_ID)
 			return false;
+		hm_reclaim_insert_victim(victims, n, &victim);
 	}
 	return true;
 }
 
-/*
- * Choose the split frame to empty. If one is isolated already, choose it. Otherwise try the frame
- * that contains the oldest base page, and then its neighbours. Skip a frame that contains a page
- * that is not clean: reclaim would evict all clean pages of it and still gain no huge frame.
- */
-static u32 hm_reclaim_pick_container(struct hm_cache *cache, u32 oldest)
+/* Evict a page of an isolated frame. False: it can neither leave nor move. */
+static bool hm_reclaim_evict_isolated(struct hm_cache *cache, u32 frame, struct hm_victim *victims,
+				      u32 *n)
 {
-	u64 now = hm_atomic_read(&cache->isolated);
-	u32 huge = (u32)now, i;
+	struct hm_desc *desc = hm_desc_of(cache, frame);
+	u64 where = hm_atomic_read(&desc->where);
+	struct hm_shard *shard = &cache->shards[where >> 8];
+	enum unit_check check = UNIT_IDLE;
 
-	/* A frame stays isolated until reclaim finds a page in it that it cannot evict. */
-	if (hm_pool_is_split(cache, huge, true))
-		return huge;
-	for (i = 0; i < ISOLATE_TRIES; i++) {
-		huge = (hm_pool_container(cache, oldest) + i) % cache->nframes;
-		if (!hm_reclaim_can_isolate(cache, huge))
-			continue;
-		while (!hm_atomic_cas(&cache->isolated, &now, huge))
-			;
-		/* No task empties the previous frame any more: the pool may use its free frames. */
-		if (now != huge)
-			hm_pool_unisolate(cache, hm_pool_base_frame(cache, (u32)now, 0));
-		return huge;
+	if (where == HM_Q_NONE)
+		return true;
+	hm_spin_lock(&shard->queue_lock);
+	/* If the frame is still queued in this shard, queue_lock keeps it there. */
+	where = hm_atomic_read(&desc->where);
+	if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
+		check = hm_reclaim_check_unit(desc, frame, true);
+		if (check == UNIT_REFERENCED)
+			check = hm_reclaim_check_unit(desc, frame, true);
+		/* If it is not clean, the task that makes it clean queues it again. */
+		if (check != UNIT_REFERENCED)
+			hm_queue_unlink(cache, shard, frame);
+		if (check == UNIT_IDLE)
+			hm_reclaim_add_victim(victims, n, desc, HM_BASE, frame, true);
 	}
-	return HM_NO_FRAME_ID;
+	hm_spin_unlock(&shard->queue_lock);
+	/* If it was stored to a moment ago, it moves in the next round. */
+	return check != UNIT_NOT_CLEAN || hm_move_check(cache, frame) == HM_MOVE_DIRTY;
 }
 
 /*
- * Empty a split frame, so that it is merged into a huge frame: claim all clean base pages in it. If
- * one of them cannot be claimed, let the pool use the free base frames again.
+ * Empty a split frame, so that it is merged into a huge frame. First its dirty pages move. In later
+ * rounds, all clean base pages in it are claimed: so none is evicted in vain if a dirty page turns
+ * out to be pinned. If a page can neither leave nor move, let the pool use the free base frames
+ * again.
  */
 static void hm_reclaim_isolate_container(struct hm_cache *cache, u32 huge,
 					 struct hm_victim *victims, u32 max, u32 *n)
 {
-	u32 frame = hm_pool_base_frame(cache, huge, 0);
-	u32 before = *n, i;
-	bool unisolate;
+	u32 first = hm_pool_base_frame(cache, huge, 0), before = *n, i;
+	bool empties;
 
 	hm_pool_isolate(cache, huge);
 	/*
 	 * If another CPU chose another frame after hm_reclaim_pick_container(), reclaim empties
 	 * that one first.
 	 */
-	unisolate = hm_atomic_read(&cache->isolated) != huge;
-	for (i = 0; i < HM_BLOCK_PAGES && *n < max; i++, frame++) {
-		struct hm_desc *desc = hm_desc_of(cache, frame);
-		u64 where = hm_atomic_read(&desc->where);
-		struct hm_shard *shard = &cache->shards[where >> 8];
-		enum unit_check check;
-
-		if (where == HM_Q_NONE)
-			continue;
-		hm_spin_lock(&shard->queue_lock);
-		/* If the frame is still queued in this shard, queue_lock keeps it there. */
-		where = hm_atomic_read(&desc->where);
-		if (where != HM_Q_NONE && &cache->shards[where >> 8] == shard) {
-			check = hm_reclaim_check_unit(desc, frame, true);
-			if (check == UNIT_REFERENCED)
-				check = hm_reclaim_check_unit(desc, frame, true);
-			/* If it is not clean, the task that makes it clean queues it again. */
-			if (check != UNIT_REFERENCED)
-				hm_queue_unlink(cache, shard, frame);
-			if (check == UNIT_IDLE)
-				hm_reclaim_add_victim(victims, n, desc, HM_BASE, frame, true);
-			unisolate |= check == UNIT_NOT_CLEAN;
-		}
-		hm_spin_unlock(&shard->queue_lock);
-	}
+	empties = hm_atomic_read(&cache->isolated) == huge &&
+		  hm_reclaim_move_dirty(cache, huge, victims, max, n);
+	for (i = *n > before ? HM_BLOCK_PAGES : 0; i < HM_BLOCK_PAGES && *n < max; i++)
+		empties &= hm_reclaim_evict_isolated(cache, first + i, victims, n);
 	/*
-	 * Without a victim, the remaining units are in no queue: they are being filled, are dirty,
-	 * or are being evicted by other tasks.
+	 * Without a victim, the remaining units are in no queue: they are being filled or written,
+	 * or other tasks have claimed them.
 	 */
-	if (unisolate || *n == before)
-		hm_pool_unisolate(cache, hm_pool_base_frame(cache, huge, 0));
+	if (!empties || *n == before)
+		hm_pool_unisolate(cache, first);
 }
 
 u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)

@@ -17,17 +17,20 @@
  * @evict: true: it is claimed: unmap it everywhere, then call hm_evict_done().
  *	false: it became inactive: unmap it if it is still clean and not hm_referenced(). Its
  *	frame and data stay, so that the next access is a fault without I/O. Report nothing.
+ * @to: HM_NO_FRAME_ID, or (with @evict) the base frame to which the unit moves: unmap it
+ *	everywhere, copy it there, then call hm_move_done() instead of hm_evict_done().
  */
 struct hm_victim {
 	struct hm_unit unit;
 	bool evict;
+	u32 to;
 };
 
 /* How many frames of a kind reclaim should free now. */
 u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind);
 
 /**
- * hm_reclaim() - choose clean units that leave the cache
+ * hm_reclaim() - choose clean units that leave the cache, and dirty ones that move
  * @cache: the cache
  * @kind: which kind of frame is short
  * @want: how many frames to free
@@ -35,7 +38,7 @@ u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind);
  *	with one TLB flush
  * @max: room in @victims
  *
- * Return: how many victims; 0 = no clean unit can leave now.
+ * Return: how many victims; 0 = no unit can leave or move now.
  */
 u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
 	       u32 max);

@@ -164,6 +164,8 @@ struct hm_cache {
 
 	hm_atomic_t evict_cursor __attribute__((aligned(64))); /* A */
 	hm_atomic_t isolated; /* A: the split huge frame that reclaim empties */
+	hm_atomic_t huge_short; /* A: 1 = a task found no huge frame: hm_reclaim_pick_container() */
+	hm_atomic_t isolate_skip; /* A: split frames to skip, because a page could not move */
 
 	hm_spinlock_t files_lock __attribute__((aligned(64)));
 	hm_atomic_t files_end; /* FA: one past the last one used */

@@ -22,7 +22,7 @@
  *     `------------------ evict_done -------------------------'
  *
  * A promotion claims base pages as an eviction does (HM_EVICTING), but it also claims dirty ones.
- * These have HM_W_REDIRTY while they are claimed.
+ * These have HM_W_REDIRTY while they are claimed, as a dirty page has that moves to another frame.
  *
  * The word of a block may also be HM_SPLIT: then its base pages have words of their own. These
  * are HM_FROZEN during and after a join of the block.

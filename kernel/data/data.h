@@ -11,6 +11,7 @@
 #include <linux/pagemap.h>
 
 #include "cache/fault.h"
+#include "cache/move.h"
 #include "cache/promotion.h"
 #include "cache/readahead.h"
 #include "cache/reclaim.h"

@@ -108,6 +108,35 @@ static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const str
 	}
 }
 
+static void evict_report_move(struct hugemap_inode *hi, const struct hm_victim *victim, bool moved)
+{
+	hugemap_race_point("evict: moved, claimed");
+	hm_move_done(&victim->unit, victim->to, moved);
+	hugemap_wake_unit(hugemap_of(hi), &victim->unit);
+}
+
+/*
+ * Move a claimed, locked and unmapped page to its new frame, unless it is pinned. Unlock the folio.
+ * The copy is made while no task can store to the page. The data of a poisoned page is lost, so it
+ * is not copied. A change of the lower file (data/change.c) holds the invalidate_lock exclusively:
+ * without the trylock, it could look for the folio in the old frame, and not change the copy.
+ */
+static void evict_move(struct hugemap_inode *hi, struct folio *folio,
+		       const struct hm_victim *victim)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	bool locked = filemap_invalidate_trylock_shared(mapping);
+	struct hm_unit to = victim->unit;
+	bool moved;
+
+	to.frame = victim->to;
+	moved = locked && !hugemap_is_poisoned(folio) && hugemap_folio_move(hi, folio, &to);
+	folio_unlock(folio);
+	evict_report_move(hi, victim, moved);
+	if (locked)
+		filemap_invalidate_unlock_shared(mapping);
+}
+
 /* A unit that becomes inactive is unmapped, unless it was accessed since it was chosen. */
 static bool evict_may_unmap(const struct hm_victim *victim)
 {
@@ -143,7 +172,9 @@ static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm
 			return folio;
 		folio_unlock(folio);
 	}
-	if (victim->evict)
+	if (victim->to != HM_NO_FRAME_ID)
+		evict_report_move(hi, victim, false);
+	else if (victim->evict)
 		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
 	else if (folio)
 		folio_put(folio);
@@ -209,7 +240,9 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 	for (i = 0; i < n; i++) {
 		if (!folio[i])
 			continue;
-		if (victims[i].evict) {
+		if (victims[i].to != HM_NO_FRAME_ID) {
+			evict_move(hi, folio[i], &victims[i]);
+		} else if (victims[i].evict) {
 			evict_leave(hi, folio[i], &victims[i].unit, freed);
 		} else {
 			folio_unlock(folio[i]);

@@ -89,6 +89,24 @@ bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio)
 	return true;
 }
 
+bool hugemap_folio_move(struct hugemap_inode *hi, struct folio *from, const struct hm_unit *to)
+{
+	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), to->frame);
+	bool moved;
+
+	/* A lookup that found the frame's previous unit may hold the lock. */
+	if (!folio || !folio_trylock(folio))
+		return false;
+	hugemap_folio_own(folio, HUGEMAP_OWNER_POOL, HUGEMAP_OWNER_CACHE);
+	moved = hugemap_mm_replace_folio(hi->vfs_inode.i_mapping, from, folio);
+	if (moved)
+		folio_leave(from);
+	else
+		hugemap_folio_own(folio, HUGEMAP_OWNER_CACHE, HUGEMAP_OWNER_POOL);
+	folio_unlock(folio);
+	return moved;
+}
+
 bool hugemap_folio_freeze_range(struct hugemap_inode *hi, struct folio *const *base)
 {
 	return hugemap_mm_freeze_folios(hi->vfs_inode.i_mapping, base, HM_BLOCK_PAGES);

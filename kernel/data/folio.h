@@ -40,6 +40,13 @@ void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units,
 bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio);
 
 /*
+ * Move a locked and unmapped base page to the frame of @to. Return false if it is pinned, or if the
+ * frame has no memory or its folio is locked. The page is dirty, which the core knows. Allocates
+ * nothing.
+ */
+bool hugemap_folio_move(struct hugemap_inode *hi, struct folio *from, const struct hm_unit *to);
+
+/*
  * Freeze the base pages of a block, which are locked and unmapped, and take them out of i_pages.
  * @base: NULL where a page is not cached. Return false if one is pinned. Allocates nothing.
  */

@@ -12,6 +12,7 @@
  * reference for each page and their own. They always fail here, because the pool holds one more:
  * see hugemap_mm_cached_refs().
  */
+#include <linux/cacheflush.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 #include <linux/xarray.h>
@@ -93,6 +94,34 @@ bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const
 		/* Entry by entry: at a NULL there may be a foreign folio. */
 		xas_set_order(&xas, folios[i]->index, folio_order(folios[i]));
 		WARN_ON_ONCE(xas_store(&xas, NULL) != folios[i]);
+	}
+	xas_unlock_irq(&xas);
+	return frozen;
+}
+
+/*
+ * Freeze a base folio, copy it to @to and put @to in its place. Both are locked, @from is unmapped,
+ * and only the pool has a reference to @to. Return false and change nothing if @from has another
+ * reference. All is done under one xa_lock, so that a lookup finds one of the two, and the entry
+ * needs no memory: the shrinker may be the caller.
+ */
+bool hugemap_mm_replace_folio(struct address_space *mapping, struct folio *from, struct folio *to)
+{
+	XA_STATE(xas, &mapping->i_pages, from->index);
+	bool frozen;
+
+	xas_lock_irq(&xas);
+	frozen = folio_ref_freeze(from, hugemap_mm_cached_refs(from));
+	if (frozen) {
+		copy_highpage(folio_page(to, 0), folio_page(from, 0));
+		to->index = from->index;
+		folio_mark_uptodate(to);
+		flush_dcache_folio(to);
+		folio_ref_add(to, 1);
+		/* Pairs with hugemap_folio_is(): a lookup that sees the mapping sees the data. */
+		smp_store_release(&to->mapping, mapping);
+		xas_set_order(&xas, from->index, 0);
+		WARN_ON_ONCE(xas_store(&xas, to) != from);
 	}
 	xas_unlock_irq(&xas);
 	return frozen;

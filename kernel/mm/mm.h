@@ -24,6 +24,7 @@ bool hugemap_mm_merge_block(struct page *first);
 
 void hugemap_mm_add_folios(struct address_space *mapping, struct folio *const *folios, u32 n);
 bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const *folios, u32 n);
+bool hugemap_mm_replace_folio(struct address_space *mapping, struct folio *from, struct folio *to);
 void hugemap_mm_remove_entry(struct address_space *mapping, struct folio *folio);
 
 /* --- map_around.c: map a dirty huge folio for a store, by the page table that is there ---- */

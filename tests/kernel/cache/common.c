@@ -167,6 +167,10 @@ u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victi
 			continue;
 		assert_int_equal(state_of(victims[i].unit.file, victims[i].unit.pgoff),
 				 HM_EVICTING);
+		if (victims[i].to != HM_NO_FRAME_ID) {
+			assert_false(hm_move_done(&victims[i].unit, victims[i].to, true));
+			continue;
+		}
 		assert_false(hm_evict_done(&victims[i].unit, HM_EVICTED));
 		if (evicted)
 			(*evicted)++;

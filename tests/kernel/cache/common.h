@@ -38,6 +38,7 @@
 #include "fault.h"
 #include "file.h"
 #include "index.h"
+#include "move.h"
 #include "pool.h"
 #include "promote.h"
 #include "promotion.h"

@@ -353,6 +353,40 @@ static void test_split_frame_with_dirty_page_is_not_emptied(void **state)
 }
 
 /*
+ * The pool is full of base pages, and one in a hundred is dirty, so that each frame has some. Reclaim
+ * gets huge frames all the same, because the dirty pages move.
+ */
+static void test_dirty_pages_leave_a_split_frame(void **state)
+{
+	u32 blocks = 32, pages = blocks * HM_BLOCK_PAGES, round, i;
+	u32 step = HM_BLOCK_PAGES < 101 ? HM_BLOCK_PAGES : 101, frame[4], taken = 0;
+	struct hm_victim victims[MAX_VICTIMS];
+	struct env env;
+
+	env_start(&env, blocks, 1, BYTES(64));
+	for (i = 0; i < pages; i++)
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
+	assert_int_equal(hm_cache_free_pages(env.cache), 0);
+	for (i = 0; i < pages; i += step)
+		touch(env.file, i, HM_ACCESS_WRITE);
+	for (round = 0; round < 200 && taken < 4; round++) {
+		frame[taken] = hm_pool_take(env.cache, HM_HUGE, false);
+		if (frame[taken] != HM_NO_FRAME_ID)
+			taken++;
+		else
+			reclaim(env.cache, HM_HUGE, 16, victims, NULL);
+	}
+	assert_int_equal(taken, 4);
+	assert_true(hm_cache_count(env.cache, HM_C_MOVED) > 0);
+	for (i = 0; i < pages; i += step)
+		assert_int_equal(state_of(env.file, i), HM_DIRTY);
+	while (taken > 0)
+		hm_pool_give(env.cache, frame[--taken]);
+	write_all(env.file);
+	env_end(&env);
+}
+
+/*
  * If an isolated frame cannot be emptied any more, its free base frames can be allocated.
  *
  *	split frame	    free base frames
@@ -575,6 +609,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_dirty_units_do_not_hide_clean_ones),
 	cmocka_unit_test(test_split_frame_is_emptied_for_huge_unit),
 	cmocka_unit_test(test_split_frame_with_dirty_page_is_not_emptied),
+	cmocka_unit_test(test_dirty_pages_leave_a_split_frame),
 	cmocka_unit_test(test_frame_that_cannot_be_emptied_is_usable_again),
 	cmocka_unit_test(test_huge_unit_leaves_if_each_split_frame_is_dirty),
 	cmocka_unit_test(test_pinned_use_once_units_do_not_block_eviction),

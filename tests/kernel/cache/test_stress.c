@@ -117,6 +117,21 @@ static void store_by_device(struct stressed *s, u64 page, u64 cell)
 	__atomic_store_n(&memory[cell], ++s->expected[page], __ATOMIC_RELAXED);
 }
 
+/* Sometimes the unit is pinned and stays in its frame. */
+static void move_victim(struct thread *t, const struct hm_victim *victim)
+{
+	struct hm_unit to = victim->unit;
+	bool moved = rnd(t, 50) > 0;
+
+	to.frame = victim->to;
+	if (moved)
+		__atomic_store_n(&memory[first_page(&to)],
+				 __atomic_load_n(&memory[first_page(&victim->unit)],
+						 __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+	hm_move_done(&victim->unit, victim->to, moved);
+}
+
 static void take_victim(struct thread *t, const struct hm_victim *victim)
 {
 	const struct hm_unit *unit = &victim->unit;
@@ -128,7 +143,9 @@ static void take_victim(struct thread *t, const struct hm_victim *victim)
 	if (victim->evict || (hm_peek(unit->file, unit->pgoff, &now) == HM_CLEAN &&
 			      now.frame == unit->frame && !hm_referenced(unit->file, unit->pgoff)))
 		unmap(s, unit);
-	if (victim->evict) {
+	if (victim->to != HM_NO_FRAME_ID) {
+		move_victim(t, victim);
+	} else if (victim->evict) {
 		u32 chance = rnd(t, 50);
 
 		/* Sometimes the unit is pinned, or was stored to through a pin. */

@@ -76,7 +76,9 @@ static u32 evict_batch(struct engine *e, enum hm_kind kind, u32 *chosen)
 		if (!victim[i].evict && hm_referenced(e->file, unit->pgoff))
 			continue;
 		unmap(e, unit->pgoff, unit->npages);
-		if (victim[i].evict) {
+		if (victim[i].to != HM_NO_FRAME_ID) {
+			hm_move_done(unit, victim[i].to, true);
+		} else if (victim[i].evict) {
 			hm_evict_done(unit, HM_EVICTED);
 			freed++;
 		}

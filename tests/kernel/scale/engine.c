@@ -328,7 +328,10 @@ static u32 engine_evict_round(enum hm_kind kind, u32 *chosen)
 			mapped[unit->frame] = false;
 			unmapped = true;
 		}
-		if (victims[i].evict) {
+		if (victims[i].to != HM_NO_FRAME_ID) {
+			machine_work(HM_PAGE_SIZE * 1000 / costs.copy);
+			CORE(hm_move_done(unit, victims[i].to, true));
+		} else if (victims[i].evict) {
 			CORE(hm_evict_done(unit, HM_EVICTED));
 			freed++;
 		}

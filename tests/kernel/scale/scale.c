@@ -254,7 +254,9 @@ static u32 evict_before_run(enum hm_kind kind)
 
 	for (i = 0; i < n; i++) {
 		mapped[victims[i].unit.frame] = false;
-		if (victims[i].evict)
+		if (victims[i].to != HM_NO_FRAME_ID)
+			hm_move_done(&victims[i].unit, victims[i].to, true);
+		else if (victims[i].evict)
 			hm_evict_done(&victims[i].unit, HM_EVICTED);
 		else
 			stay++;

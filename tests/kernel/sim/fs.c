@@ -191,7 +191,10 @@ void *xas_store(struct xa_state *xas, void *entry)
 		xas->err = -ENOMEM;
 		return NULL;
 	}
-	sim_check(!entry || !xas_find_conflict(xas), "xas_store() over another entry");
+	/* Only a frozen folio may be replaced. */
+	sim_check(!entry || !xas_find_conflict(xas) ||
+			  (old && !xas->order && !atomic_read(&old->refs)),
+		  "xas_store() over another entry");
 	for (i = 0; i < 1u << xas->order; i++)
 		xas->xa->slot[xas->index + i] = entry;
 	return old;
