@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* Files: the table of the open files of a cache, and the size of each. */
+/* Files: the list of the files of a cache, and the size of each. */
 #include "file.h"
 #include "promote.h"
 #include "state.h"
@@ -12,7 +12,6 @@ size_t hm_file_bytes(void)
 struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size)
 {
 	struct hm_file *file = mem;
-	u32 i;
 
 	if (size > HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT)
 		return NULL;
@@ -23,17 +22,13 @@ struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size)
 	hm_spin_init(&file->node_lock);
 
 	hm_spin_lock(&cache->files_lock);
-	for (i = cache->files_free; i < HM_FILES_MAX && hm_ptr_read(&cache->files[i]); i++)
-		;
-	cache->files_free = i;
-	if (i < HM_FILES_MAX) {
-		file->id = i;
-		hm_ptr_set(&cache->files[i], file);
-		if (i >= hm_atomic_read(&cache->files_end))
-			hm_atomic_set(&cache->files_end, i + 1);
-	}
+	file->id = cache->next_id++;
+	file->next = cache->files;
+	if (file->next)
+		file->next->prev = file;
+	hm_ptr_set(&cache->files, file);
 	hm_spin_unlock(&cache->files_lock);
-	return i < HM_FILES_MAX ? file : NULL;
+	return file;
 }
 
 void hm_file_destroy(struct hm_file *file)
@@ -43,10 +38,13 @@ void hm_file_destroy(struct hm_file *file)
 	hm_assert(hm_file_dirty_pages(file) == 0);
 	hm_promote_forget(file);
 	hm_spin_lock(&cache->files_lock);
-	hm_assert(hm_ptr_read(&cache->files[file->id]) == file);
-	hm_ptr_set(&cache->files[file->id], NULL);
-	if (file->id < cache->files_free)
-		cache->files_free = file->id;
+	/* A walk of the list that has reached this file continues: its @next stays. */
+	if (file->prev)
+		hm_ptr_set(&file->prev->next, file->next);
+	else
+		hm_ptr_set(&cache->files, file->next);
+	if (file->next)
+		file->next->prev = file->prev;
 	hm_spin_unlock(&cache->files_lock);
 }
 

@@ -20,8 +20,7 @@ size_t hm_file_bytes(void);
  * @mem: hm_file_bytes() of zeroed memory; the caller's, kept until hm_file_destroy()
  * @size: length in bytes; may be 0
  *
- * Return: the file; or NULL if HM_FILES_MAX are open, or @size is beyond
- * HM_FILE_BLOCKS_MAX.
+ * Return: the file; or NULL if @size is beyond HM_FILE_BLOCKS_MAX.
  */
 struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size);
 

@@ -135,9 +135,9 @@ void hm_queue_forget(const struct hm_pos *pos, u32 frame)
  */
 static u64 hm_queue_ghost_hash(const struct hm_pos *pos)
 {
-	u64 hash = pos->pgoff * 2 + (pos->base ? 1 : 0) + ((u64)pos->file->id << 52);
+	u64 hash = pos->pgoff * 2 + (pos->base ? 1 : 0);
 
-	hash *= 0x9e3779b97f4a7c15ull;
+	hash = (hash ^ pos->file->id * 0xd6e8feb86659fd93ull) * 0x9e3779b97f4a7c15ull;
 	hash ^= hash >> 29;
 	hash *= 0xbf58476d1ce4e5b9ull;
 	return hash ^ (hash >> 32);

@@ -4,7 +4,7 @@
  *
  * Lock order. All are spinlocks; a thread holds at most one of each kind.
  *
- *   cache->files_lock		the table of files
+ *   cache->files_lock		the list of files
  *   file->node_lock		adding index nodes, joining blocks
  *   file->stream_lock		streams
  *   cache->promote_lock		candidates for promotion
@@ -168,14 +168,12 @@ struct hm_cache {
 	hm_atomic_t isolate_skip; /* A: split frames to skip, because a page could not move */
 
 	hm_spinlock_t files_lock __attribute__((aligned(64)));
-	hm_atomic_t files_end; /* FA: one past the last one used */
-	u32 files_free; /* F: no lower slot is free */
+	struct hm_file *files; /* FA: all files; the last one first */
+	u32 next_id; /* F */
 
 	hm_spinlock_t promote_lock __attribute__((aligned(64)));
 	u32 ncandidates; /* P */
 	struct hm_candidate candidate[HM_CANDIDATES]; /* P */
-
-	struct hm_file *files[HM_FILES_MAX]; /* FA */
 };
 
 /* --- the index -------------------------------------------------------------- */
@@ -250,7 +248,7 @@ struct hm_dirty_counter {
 /* As in struct hm_cache, the fields that every fault reads come first. */
 struct hm_file {
 	struct hm_cache *cache; /* I */
-	u32 id; /* I */
+	u32 id; /* I: unique among the last 2^32 files */
 	hm_atomic_t size; /* A: bytes */
 	hm_atomic_t needs_alloc; /* A: 1 = a node has, or had, a bit set in @needs_alloc */
 
@@ -269,6 +267,8 @@ struct hm_file {
 
 	hm_spinlock_t node_lock __attribute__((aligned(64)));
 	struct hm_node *nodes; /* N */
+	struct hm_file *next; /* FA */
+	struct hm_file *prev; /* F */
 
 	/* A: set by stores; cleared under dirty_lock */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)] __attribute__((aligned(64)));

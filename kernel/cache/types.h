@@ -38,11 +38,6 @@
 /* The largest file: three levels of nodes over blocks (256 TB by default). */
 #define HM_FILE_BLOCKS_MAX ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
 
-/* Files that one cache can have open at a time. */
-#ifndef HM_FILES_MAX
-#define HM_FILES_MAX 65536u
-#endif
-
 #define HM_NO_FRAME_ID 0xffffffffu
 
 struct hm_cache;

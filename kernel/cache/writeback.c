@@ -201,19 +201,14 @@ struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 {
 	u64 now = hm_atomic_read(&cache->clock);
 	bool above = hm_cache_dirty_above_limit(cache);
-	struct hm_file *best = NULL, *oldest = NULL;
+	struct hm_file *best = NULL, *oldest = NULL, *file;
 	u64 max_dirty = 0, min_since = now;
-	u32 i;
 
 	*expired = false;
-	for (i = 0; i < hm_atomic_read(&cache->files_end); i++) {
-		struct hm_file *file = hm_ptr_read(&cache->files[i]);
-		u64 since, dirty;
+	for (file = hm_ptr_read(&cache->files); file; file = hm_ptr_read(&file->next)) {
+		u64 since = hm_atomic_read(&file->dirty_since);
+		u64 dirty = since ? hm_file_dirty_pages(file) : 0;
 
-		if (!file)
-			continue;
-		since = hm_atomic_read(&file->dirty_since);
-		dirty = since ? hm_file_dirty_pages(file) : 0;
 		if (dirty && cache->opts.dirty_expire_ms &&
 		    now >= since + cache->opts.dirty_expire_ms && since < min_since) {
 			min_since = since;

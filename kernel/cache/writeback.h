@@ -90,7 +90,8 @@ void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err);
  * @cache: the cache
  * @expired: set if the file was chosen for the age of its dirty units
  *
- * Not safe against hm_file_destroy().
+ * The walk takes no lock. The caller keeps the memory of each file until the call returns, also that
+ * of a file that is destroyed meanwhile.
  *
  * Return: a file; NULL if the dirty share is below its limit and no dirty unit is old.
  */

@@ -115,12 +115,11 @@ void books_check(struct hm_cache *cache, bool beyond)
 	u64 offline = hm_atomic_read(&cache->offline) * HM_BLOCK_PAGES;
 	u64 all = (u64)cache->nframes * HM_BLOCK_PAGES;
 	struct books books = { .cache = cache, .beyond = beyond };
-	u32 i;
+	struct hm_file *file;
 
 	sim_check(all <= MAX_PAGES, "the pool is too large for the audit: raise MAX_PAGES");
-	for (i = 0; i < HM_FILES_MAX; i++)
-		if (cache->files[i])
-			check_file(&books, cache->files[i]);
+	for (file = cache->files; file; file = file->next)
+		check_file(&books, file);
 	sim_check(books.resident + free + offline == all,
 		  "%llu pages cached + %llu free + %llu offline, but the pool has %llu",
 		  (unsigned long long)books.resident, (unsigned long long)free,
