@@ -18,7 +18,7 @@
  *   freeze protection of the lower    sb_start_write(): write-back and changes of lower data
  *     file system
  *   mm->mmap_lock or a VMA lock       held by mm around a fault
- *   hi->data->hfile_lock              the life of a file's cache index and of its lower files
+ *   hi->data->open_lock               the life of a file's lower files
  *   mapping->invalidate_lock          shared: start a fill, make a clean unit dirty, write back;
  *                                     exclusive: truncate, punch, change the lower file
  *   hi->data->grow_lock               write-back beyond the end of the lower file
@@ -151,7 +151,7 @@ struct hugemap_counts {
  *   F  written under mount->files_lock
  *   P  written under mount->pool_lock
  *   S  written under mount->split_lock
- *   H  written under data->hfile_lock
+ *   H  written under data->open_lock
  *   G  written under data->grow_lock
  *   V  written under mapping->invalidate_lock, held exclusively
  *   R  written under i_rwsem of the upper inode
@@ -238,12 +238,10 @@ struct hugemap_mount {
 	/* the data: files */
 	struct rw_semaphore files_lock; /* - */
 	struct list_head files; /* F: hugemap_data.files of files with a cache index */
-	u64 files_moved; /* F: changes when a file moves within the list */
 	spinlock_t idle_lock; /* - */
 	struct list_head idle; /* idle_lock: hugemap_data.idle, inodes to release: evict.c */
 	atomic_t dirtied_claimed; /* A: units that became dirty while claimed for eviction */
 	int awaited; /* A: value of @dirtied_claimed at the last hugemap_wait_claims() */
-	atomic64_t syncs; /* A: number of the last hugemap_data_sync() */
 
 	/* counters and histograms, per CPU */
 	struct hugemap_counts __percpu *counts; /* I */
@@ -262,8 +260,8 @@ struct hugemap_mount {
 /* The part of the inode of a regular file that other inodes do not need: hugemap_inode.data. */
 struct hugemap_data {
 	struct hugemap_inode *hi; /* I */
-	void *file_mem; /* H: memory of hi->hfile */
-	struct mutex hfile_lock; /* - */
+	void *file_mem; /* F: memory of hi->hfile */
+	struct mutex open_lock; /* - */
 	struct file *reader; /* H: lower file, for fills; constant while the file is open */
 	struct file *writer; /* HA: lower file, for write-back; NULL before an open for writing */
 	struct mutex grow_lock; /* - */
@@ -274,8 +272,6 @@ struct hugemap_data {
 	loff_t growth_failed_at;
 	struct list_head files; /* F: in mount->files */
 	struct list_head idle; /* mount->idle_lock: in mount->idle */
-	u64 synced; /* A: the last hugemap_data_sync() that wrote this file */
-	u32 opens; /* HA: open files */
 	u32 changes; /* V: changes of the lower file that bypassed the cache */
 	/*
 	 * H, before @writer is set: data must not change during write-back, because the lower
@@ -307,9 +303,9 @@ struct hugemap_inode {
 	struct inode vfs_inode;
 	struct inode *lower; /* I: NULL over a device */
 	/*
-	 * HA: cache index; NULL until the first open of a regular file, and always for others.
-	 * To clear it, file.c also holds files_lock, and the invalidate_lock unless the inode is
-	 * being evicted. It is not in @data, so that a fault reads it without another load.
+	 * FA: cache index; NULL until the first access to the data of a regular file, and always
+	 * for others. It is set under the shared invalidate_lock, and cleared when the inode is
+	 * evicted. It is not in @data, so that a fault reads it without another load.
 	 */
 	struct hm_file *hfile;
 	struct hugemap_data *data; /* I: NULL unless the inode is a regular file */
@@ -336,12 +332,10 @@ static inline atomic_t *hugemap_mapping_stores(struct hugemap_inode *hi, u64 pgo
 /**
  * struct hugemap_file - an open file: file->private_data
  * @lower: I: the lower file, with the opener's access mode; NULL over a device
- * @data: I: hugemap_data_open() succeeded
  * @sequential: A: the program gave POSIX_FADV_SEQUENTIAL; f_mode records POSIX_FADV_RANDOM
  */
 struct hugemap_file {
 	struct file *lower;
-	bool data;
 	bool sequential;
 };
 
@@ -457,10 +451,9 @@ void hugemap_data_init(struct hugemap_inode *hi);
 
 /*
  * A regular file is being opened; file->private_data is set. Open the lower files that fills and
- * write-back need. Each successful call needs one hugemap_data_release().
+ * write-back need.
  */
 int hugemap_data_open(struct inode *inode, struct file *file);
-void hugemap_data_release(struct inode *inode);
 
 /*
  * ->evict_inode(). @discard: the file is deleted, so its dirty data is dropped. Otherwise the

@@ -73,7 +73,8 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	vm_fault_t ret;
 
 	fault_widen(vmf, &first, &last);
-	if (!hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
+	if (!smp_load_acquire(&hi->hfile) ||
+	    !hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
 	hugemap_race_point_atomic("fault-around: found, not mapped");
@@ -183,7 +184,7 @@ static vm_fault_t fault_insert_pmd(struct vm_fault *vmf)
 	struct hm_unit unit;
 	struct folio *folio;
 
-	if (vmf->flags & FAULT_FLAG_WRITE || !fault_fits(vmf) ||
+	if (vmf->flags & FAULT_FLAG_WRITE || !fault_fits(vmf) || !smp_load_acquire(&hi->hfile) ||
 	    !hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
 		return VM_FAULT_FALLBACK;
 	if (unit.npages == 1)
@@ -441,8 +442,6 @@ int hugemap_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct hugemap_inode *hi = hugemap_inode(file_inode(file));
 
-	if (!smp_load_acquire(&hi->hfile))
-		return -ENODEV;
 	if (vma->vm_flags & VM_SHARED && vma->vm_flags & VM_MAYWRITE &&
 	    !smp_load_acquire(&hi->data->writer))
 		return -EACCES;

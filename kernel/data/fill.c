@@ -233,7 +233,7 @@ static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acces
 	unsigned long deadline = jiffies + msecs_to_jiffies(HUGEMAP_FAULT_TIMEOUT_MS), began = 0;
 	unsigned long short_since = 0;
 	struct hm_unit unit;
-	int err = 0;
+	int err = hugemap_need_file(hi);
 
 	while (!err) {
 		enum hm_outcome outcome;
@@ -538,7 +538,7 @@ void hugemap_data_willneed(struct file *file, loff_t start, loff_t end)
 	u64 pos = start >> HM_PAGE_SHIFT,
 	    last = hugemap_pages(min(end, i_size_read(&hi->vfs_inode)));
 
-	while (hi->hfile && pos < last) {
+	while (pos < last && !hugemap_need_file(hi)) {
 		u64 next = min(pos + WILLNEED_PAGES, last);
 
 		if (down_read_killable(&mapping->invalidate_lock))

@@ -146,6 +146,9 @@ static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, struc
 {
 	struct folio *folio;
 
+	/* Nothing has been cached yet. */
+	if (unlikely(!smp_load_acquire(&hi->hfile)))
+		return NULL;
 	access.cached_only = true;
 	while (hm_fault(hi->hfile, pgoff, access, unit) == HM_HIT) {
 		unit->hints |= hints;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The index nodes of cached files. The core stores its states in them, and it needs to know from
+ * The struct hm_file of cached files, and their index nodes. The core stores its states in them, and it needs to know from
  * the start which units hold no data in the lower file (they are zeroed without a read), and
  * which have holes (a store needs blocks first).
  */
 #include <linux/fs.h>
+#include <linux/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -40,6 +41,66 @@ void hugemap_index_teardown(void)
 		kmem_cache_destroy(node_cache[i]);
 		node_cache[i] = NULL;
 	}
+}
+
+int hugemap_need_file(struct hugemap_inode *hi)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct hugemap_file_mem *mem;
+	struct hm_file *hfile;
+	int err = 0;
+
+	if (likely(smp_load_acquire(&hi->hfile)))
+		return 0;
+	mem = kvzalloc(sizeof(*mem) + hm_file_bytes(), GFP_KERNEL_ACCOUNT);
+	if (!mem)
+		return -ENOMEM;
+	mem->hi = hi;
+	/*
+	 * A task may truncate the file at the same time. Under the invalidate_lock, either that task
+	 * sees hi->hfile, or this one sees the new size.
+	 */
+	if (down_read_killable(&mapping->invalidate_lock)) {
+		kvfree(mem);
+		return -EINTR;
+	}
+	down_write(&mount->files_lock);
+	if (!hi->hfile) {
+		hfile = hm_file_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
+		if (hfile) {
+			hi->data->file_mem = mem;
+			mem = NULL;
+			list_add_tail(&hi->data->files, &mount->files);
+			smp_store_release(&hi->hfile, hfile);
+		} else {
+			err = -EFBIG;
+		}
+	}
+	up_write(&mount->files_lock);
+	filemap_invalidate_unlock_shared(mapping);
+	kvfree(mem);
+	return err;
+}
+
+void hugemap_drop_file(struct hugemap_inode *hi)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct hm_file *hfile = hi->hfile;
+	void *node;
+
+	/* A task that claims or writes units of the file holds files_lock or a reference. */
+	down_write(&mount->files_lock);
+	list_del_init(&hi->data->files);
+	WRITE_ONCE(hi->hfile, NULL);
+	/* hm_writeback_pick() walks all files of the cache under files_lock. */
+	hm_file_destroy(hfile);
+	up_write(&mount->files_lock);
+	/* kfree() finds the slab cache of an object. */
+	while ((node = hm_file_take_node(hfile)))
+		kfree(node);
+	kvfree(hi->data->file_mem);
+	hi->data->file_mem = NULL;
 }
 
 /* A range of a file, in parts of equal size with one bit for each. */
@@ -151,13 +212,4 @@ void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, boo
 		/* A range of terabytes in base pages takes seconds. */
 		cond_resched();
 	}
-}
-
-void hugemap_free_nodes(struct hm_file *hfile)
-{
-	void *node;
-
-	/* kfree() finds the slab cache of an object. */
-	while ((node = hm_file_take_node(hfile)))
-		kfree(node);
 }

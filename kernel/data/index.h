@@ -18,13 +18,18 @@ static inline struct hugemap_inode *hugemap_inode_of_file(const struct hm_file *
 }
 
 /*
+ * Create hi->hfile, unless it exists. The caller has opened the file. -ENOMEM, -EFBIG, or -EINTR
+ * after a fatal signal. hugemap_drop_file() destroys it during the eviction of the inode, when no
+ * unit is cached.
+ */
+int hugemap_need_file(struct hugemap_inode *hi);
+void hugemap_drop_file(struct hugemap_inode *hi);
+
+/*
  * Add an index node that the core lacks (HM_NO_NODE). 0: repeat the fault, the node may still be
  * missing; -ENOMEM; or -EINTR after a fatal signal.
  */
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
-
-/* Free the index nodes of a file after hm_file_destroy(). */
-void hugemap_free_nodes(struct hm_file *hfile);
 
 /* hm_file_set_zero_fill() for any range: it sleeps in between. */
 void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill);

@@ -562,6 +562,9 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	/* chattr(1) may have made the file immutable since it was opened. */
 	if (IS_IMMUTABLE(inode))
 		return -EPERM;
+	ret = hugemap_need_file(hi);
+	if (ret)
+		return ret;
 	end = iocb->ki_pos + iov_iter_count(from);
 	if (end > old && !hi->lower) {
 		/* A device does not grow. */

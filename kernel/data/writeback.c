@@ -560,7 +560,6 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 	hugemap_start_write_lower(hi);
 	hugemap_tell_late_change(&hi->vfs_inode);
 	filemap_invalidate_lock_shared(mapping);
-	/* A file that was destroyed has no dirty units: see file_trim(). */
 	if (hi->hfile)
 		err = hugemap_write_pages(hi, pos, end, budget, wait);
 	else
@@ -578,9 +577,9 @@ static bool writeback_may_be_dirty(struct hugemap_inode *hi)
 	if (!smp_load_acquire(&hi->hfile))
 		return false;
 	hugemap_wait_claims(hugemap_of(hi));
-	/* file_trim() may destroy the file at the same time. */
+	/* A change of the lower file may have claimed dirty units. */
 	filemap_invalidate_lock_shared(mapping);
-	dirty = hi->hfile && hm_file_dirty_pages(hi->hfile);
+	dirty = hm_file_dirty_pages(hi->hfile);
 	filemap_invalidate_unlock_shared(mapping);
 	return dirty;
 }
@@ -652,36 +651,33 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 
 int hugemap_data_sync(struct hugemap_mount *mount)
 {
-	u64 sync = atomic64_inc_return(&mount->syncs), moved;
 	struct hugemap_inode *hi, *last = NULL;
 	struct hugemap_data *data;
 	int err = 0, one;
 
 	hugemap_wait_claims(mount);
-	/* Write one file after the other. The list may change while a file is written. */
+	/*
+	 * Write one file after the other. The list may change while a file is written, but that
+	 * file stays in it.
+	 */
 	down_read(&mount->files_lock);
-	do {
-		moved = mount->files_moved;
-		list_for_each_entry(data, &mount->files, files) {
-			hi = data->hi;
-			/* A change of the lower file may have claimed dirty units. */
-			if (!hm_file_dirty_pages(hi->hfile) &&
-			    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
-				continue;
-			if (READ_ONCE(data->synced) == sync || !igrab(&hi->vfs_inode))
-				continue;
-			WRITE_ONCE(data->synced, sync);
-			up_read(&mount->files_lock);
-			if (last)
-				iput(&last->vfs_inode);
-			one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
-			if (one && !err)
-				err = one;
-			last = hi;
-			down_read(&mount->files_lock);
-		}
-		/* If the last file has moved to the end of the list, some were skipped. */
-	} while (moved != mount->files_moved);
+	list_for_each_entry(data, &mount->files, files) {
+		hi = data->hi;
+		/* A change of the lower file may have claimed dirty units. */
+		if (!hm_file_dirty_pages(hi->hfile) &&
+		    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
+			continue;
+		if (!igrab(&hi->vfs_inode))
+			continue;
+		up_read(&mount->files_lock);
+		if (last)
+			iput(&last->vfs_inode);
+		one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
+		if (one && !err)
+			err = one;
+		last = hi;
+		down_read(&mount->files_lock);
+	}
 	up_read(&mount->files_lock);
 	if (last)
 		iput(&last->vfs_inode);

@@ -59,7 +59,6 @@ int hugemap_open(struct inode *inode, struct file *file)
 			file->f_mode |= FMODE_CAN_ODIRECT;
 		file->f_mode |= FMODE_NOWAIT;
 		err = hugemap_data_open(inode, file);
-		private->data = !err;
 	}
 	if (err)
 		hugemap_release(inode, file);
@@ -85,11 +84,8 @@ int hugemap_release(struct inode *inode, struct file *file)
 {
 	struct hugemap_file *private = file->private_data;
 
-	if (private->data) {
-		/* A program may have stored through a mapping after close(2). */
-		file_update_times(inode, file);
-		hugemap_data_release(inode);
-	}
+	/* A program may have stored through a mapping after close(2). */
+	file_update_times(inode, file);
 	if (private->lower)
 		fput(private->lower);
 	kfree(private);
