@@ -65,7 +65,26 @@ static inline bool policy_fits(const struct hm_advisor *a)
  * Add a piece of advice to the answers of the look. Returns NULL if the range is empty or there is
  * no room.
  */
-struct hm_advice *policy_answer(struct hm_advisor *a, enum hm_advice_kind kind, u64 start, u64 end);
-void policy_say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode);
+static inline struct hm_advice *policy_answer(struct hm_advisor *a, enum hm_advice_kind kind,
+					      u64 start, u64 end)
+{
+	struct hm_advice *advice;
+
+	start = policy_most(start, a->first);
+	end = policy_least(end, a->end);
+	if (start >= end || a->count == HM_ADVICES)
+		return NULL;
+	advice = &a->advice[a->count++];
+	*advice = (struct hm_advice){ .kind = kind, .start = start, .end = end, .step = 1 };
+	return advice;
+}
+
+static inline void policy_say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode)
+{
+	struct hm_advice *advice = policy_answer(a, HM_ADVICE_MODE, start, end);
+
+	if (advice)
+		advice->mode = mode;
+}
 
 #endif /* HM_STEER_PART_H */

@@ -28,29 +28,6 @@
 #define PROBE_FIRST_MS 1000u
 #define PROBE_LAST_MS 30000u
 
-/* --- answers --- */
-
-struct hm_advice *policy_answer(struct hm_advisor *a, enum hm_advice_kind kind, u64 start, u64 end)
-{
-	struct hm_advice *advice;
-
-	start = policy_most(start, a->first);
-	end = policy_least(end, a->end);
-	if (start >= end || a->count == HM_ADVICES)
-		return NULL;
-	advice = &a->advice[a->count++];
-	*advice = (struct hm_advice){ .kind = kind, .start = start, .end = end, .step = 1 };
-	return advice;
-}
-
-void policy_say_mode(struct hm_advisor *a, u64 start, u64 end, enum hm_mode mode)
-{
-	struct hm_advice *advice = policy_answer(a, HM_ADVICE_MODE, start, end);
-
-	if (advice)
-		advice->mode = mode;
-}
-
 /* --- pattern of a mapping --- */
 
 /* Change the mode of the whole mapping, including the areas of streams. */
