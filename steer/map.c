@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-#include "map_inside.h"
+#include "map.h"
 
 #include "call.h"
 #include "room.h"
 #include "uapi.h"
+#include "record.h"
 
 #include <string.h>
 

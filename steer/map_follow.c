@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* Events of the program, and what they change in the table of mappings. */
-#include "map_inside.h"
+#include "map.h"
 
 #include "area.h"
+#include "record.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* The wanted modes of a mapping, and the hints of the program in it. */
-#include "map_inside.h"
+#include "map.h"
 
 #include <string.h>
 
