@@ -25,7 +25,7 @@ guest="gcc libc6-dev make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs
 tests="$unit $python $guest python3-pip python3-mesonpy python3-numpy python3-pytest python3-matplotlib
 	python3-joblib linux-headers-cloud-$(dpkg --print-architecture) patch mandoc
 	util-linux clang-format-19 sparse python3 dkms fio zsh fish libjemalloc-dev libmimalloc-dev mold
-	musl-tools"
+	musl-tools systemd rpm rpmlint makepkg fakeroot libarchive-tools shellcheck"
 # For programs of 32 bits.
 [ "$(dpkg --print-architecture)" != amd64 ] || tests="$tests gcc-multilib"
 programs="gcc libc6-dev binutils fio sqlite3 rocksdb-tools stress-ng ripgrep grep git mold

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Write the metadata for pip and importlib.metadata: dist-info.py PYPROJECT VERSION DIRECTORY
+"""Write the metadata for pip and importlib.metadata: dist-info.py PYPROJECT VERSION DIRECTORY INSTALLER
 
 meson installs the Python package without metadata. dh_python3 makes dependencies from it.
 """
@@ -10,7 +10,7 @@ import tomllib
 
 
 def main():
-    pyproject, version, directory = sys.argv[1:]
+    pyproject, version, directory, installer = sys.argv[1:]
     with open(pyproject, "rb") as file:
         project = tomllib.load(file)["project"]
     lines = [
@@ -26,7 +26,7 @@ def main():
     to = pathlib.Path(directory) / f"{project['name']}-{version}.dist-info"
     to.mkdir(parents=True)
     (to / "METADATA").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (to / "INSTALLER").write_text("debian\n", encoding="utf-8")
+    (to / "INSTALLER").write_text(installer + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
