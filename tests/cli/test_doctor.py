@@ -16,6 +16,36 @@ mount -t tmpfs none /proc
 mkdir /proc/self
 exec "$HUGEMAP" doctor "$@"
 """
+# Run the command in a root of its own, outside a container, on a kernel that can load modules, with
+# settings of security: the file lockdown, the variable of Secure Boot, sig_enforce, and "installed"
+# if modprobe finds the module.
+SIGNED = r"""
+set -e
+mount -t tmpfs none "$ROOT"
+cd "$ROOT"
+mkdir upper work root
+mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work none root
+cd root
+rm -f .dockerenv run/.containerenv
+mkdir -p ".$(dirname "$HUGEMAP")"
+mount --bind "$(dirname "$HUGEMAP")" ".$(dirname "$HUGEMAP")"
+mount -t tmpfs none proc
+mkdir proc/real
+mount --rbind /proc proc/real
+for name in /proc/*; do ln -s "real/${name##*/}" "proc/${name##*/}"; done
+[ -e proc/modules ] || : >proc/modules
+mount -t tmpfs none sys
+mkdir -p sys/kernel/security sys/firmware/efi/efivars sys/module/module/parameters
+[ -z "$1" ] || echo "$1" >sys/kernel/security/lockdown
+printf "\006\000\000\000\00$2" >sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
+echo "$3" >sys/module/module/parameters/sig_enforce
+dep=lib/modules/$(uname -r)/modules.dep
+mkdir -p "${dep%/*}"
+[ "$4" = missing ] || echo updates/dkms/hugemap.ko: >"$dep"
+printf '#!/bin/sh\necho "$SIGNER"\n' >usr/bin/modinfo
+chmod +x usr/bin/modinfo
+PATH=/usr/bin:$PATH chroot . "$HUGEMAP" doctor --json --dir /var/tmp
+"""
 MARKS = {"ok": "ok", "slow": "slow", "no": "NO"}
 
 
@@ -107,20 +137,31 @@ class Doctor(unittest.TestCase):
         self.check_text(hidden(), data)
 
     @unittest.skipIf(os.getuid(), "only root can mount")
-    def test_a_locked_down_kernel(self):
-        def run_locked(choice):
-            script = (f"mount -t tmpfs none /sys/kernel/security && echo '{choice}' "
-                      '>/sys/kernel/security/lockdown && exec "$HUGEMAP" doctor --json')
-            result = subprocess.run(["unshare", "--mount", "sh", "-c", script],
-                                    capture_output=True, text=True)
+    def test_a_kernel_that_loads_only_signed_modules(self):
+        def run_with(*args, **kwargs):
+            with tempfile.TemporaryDirectory() as root:
+                result = subprocess.run(["unshare", "--mount", "sh", "-c", SIGNED, "sh", *args], text=True,
+                                        capture_output=True, env={**os.environ, **kwargs, "ROOT": root})
+            self.assertEqual(result.stderr, "")
             return json.loads(result.stdout)["checks"]["kernel_engine"]
 
-        if not os.path.isdir("/sys/kernel/security"):
-            self.skipTest("/sys/kernel/security does not exist")
-        locked = run_locked("none [integrity] confidentiality")
-        self.assertEqual((locked["lockdown"], locked["needs_signature"]), ("integrity", True))
-        self.assertEqual(locked["state"], "ok")
-        self.assertEqual(run_locked("[none] integrity confidentiality")["lockdown"], "none")
+        locked = "none [integrity] confidentiality"
+        unlocked = "[none] integrity confidentiality"
+        for lockdown, boot, enforce, needed in (
+                (locked, 0, "N", True), (locked, 1, "N", True), (unlocked, 1, "N", False),
+                (unlocked, 0, "N", False), (unlocked, 0, "Y", True), ("", 1, "N", True), ("", 0, "N", False)):
+            with self.subTest(lockdown=lockdown, boot=boot, enforce=enforce):
+                found = run_with(lockdown, f"{boot}", enforce, "installed", SIGNER="")
+                self.assertEqual((found["secure_boot"], found["needs_signature"], found["state"]),
+                                 (bool(boot), needed, "ok"))
+                self.assertEqual(found["lockdown"], "integrity" if lockdown == locked else "none")
+                self.assertEqual("has no signature" in found["text"], needed, found["text"])
+                self.assertEqual("Secure Boot" in found["text"], needed and bool(boot))
+        signed = run_with(locked, "1", "N", "installed", SIGNER="the builder's key")
+        self.assertEqual(signed["signer"], "the builder's key")
+        self.assertRegex(signed["text"], "signed by the builder's key.*mokutil --import")
+        missing = run_with(locked, "1", "N", "missing", SIGNER="")
+        self.assertRegex(missing["text"], "Secure Boot.*dkms.*mokutil --import")
 
     def test_help_is_printed_in_both_ways(self):
         result = run("--help")
