@@ -58,6 +58,59 @@ class Man(unittest.TestCase):
             with self.subTest(page):
                 self.assertEqual(of_help, of_page)
 
+    def test_paragraphs_of_options_have_the_range_and_the_default(self):
+        """The message for a wrong value has the range."""
+        count = 0
+        for page, commands in COMMANDS.items():
+            text = read(f"{ROOT}/man/hugemap-{page}.1")
+            for name, value, body in re.findall(
+                    r"(?m)^\.It (?:Fl \w , )?Fl -([a-z-]+) (?:Ar|Cm) (.+)\n((?:(?!\.It |\.El).*\n)+)", text):
+                if value in ("FILE", "PATH", "LIST"):  # without them nothing is read or written
+                    continue
+                count += 1
+                with self.subTest(f"{page} --{name}"):
+                    self.assertRegex(body, r"default|\bwithout\b")
+                    message = subprocess.run([HUGEMAP, commands[0], f"--{name}", "nonsense"],
+                                             capture_output=True, text=True).stderr
+                    for number in re.findall(r"from (\S+) to ([\d.]+)", message):
+                        for limit in number:
+                            if len(limit) < 10:
+                                self.assertRegex(body, rf"\b{re.escape(limit)}\b")
+                    if "must be a size" in message:
+                        self.assertRegex(body, r"or more.*|powers of 1024")
+        self.assertGreater(count, 14)
+
+    def test_options_of_a_mount_have_a_paragraph_with_the_range_and_the_default(self):
+        source = read(f"{ROOT}/kernel/fs/options.c")
+        values = dict(re.findall(r"#define (\w+) (\d+)\n", source))
+        section = read(f"{ROOT}/man/hugemap.5").split(".Ss Options")[1].split(".Ss")[0]
+        bodies = dict(re.findall(r"(?m)^\.It Cm (\w+) Ns .*\n((?:(?!\.It |\.El).*\n)+)", section))
+        names = dict(re.findall(r'fsparam_string\("(\w+)", (\w+)\)', source))
+        self.assertGreater(len(names), 12)
+        self.assertEqual(sorted(bodies), sorted(names))
+        for name, body in bodies.items():
+            with self.subTest(name):
+                self.assertRegex(body, r"default")
+        numbers = re.findall(r"case (\w+):\n\t\treturn options_parse_number\(fc, param, (\w+),\s+(\w+),\s+&opts->(\w+)",
+                             source)
+        self.assertEqual(len(numbers), 5)
+        for identifier, least, most, field in numbers:
+            name = {option: key for key, option in names.items()}[identifier]
+            default = re.search(rf"\.{field} = (\w+),", source).group(1)
+            least, most, default = (values.get(word, word) for word in (least, most, default))
+            with self.subTest(name):
+                text = " ".join(bodies[name].split())
+                self.assertRegex(text, rf"[Ff]rom {least} to {most}\b")
+                self.assertRegex(text, rf"\b{default} by default")
+
+    def test_settings_in_sysfs_have_a_unit(self):
+        section = read(f"{ROOT}/man/hugemap.5").split(".Ss Settings in sysfs")[1].split(".Ss")[0]
+        found = re.findall(r"(?m)^\.It Pa (\w+)\n((?:(?!\.It |\.El).*\n)+)", section)
+        self.assertGreater(len(found), 12)
+        for name, body in found:
+            with self.subTest(name):
+                self.assertRegex(body, r"bytes|KiB|percentage|milliseconds|a number|a word|on or off|2M|any|NUMA")
+
     def test_synopsis_has_every_option_but_help(self):
         for name in COMMANDS:
             page = f"{ROOT}/man/hugemap-{name}.1"
