@@ -279,6 +279,13 @@ static bool run_is_set(const char *value)
 	return value && *value && !strchr("0nN", *value);
 }
 
+/* Is a line printed for each program that is not steered? */
+static bool run_reports(void)
+{
+	return run_is_set(run_setting_by_key('v')->value) ||
+	       run_is_set(run_setting_by_key('s')->value);
+}
+
 static void run_help_outside(char **argv, enum target target)
 {
 	const char *size = run_setting_by_key('m')->value;
@@ -294,8 +301,7 @@ static void run_help_outside(char **argv, enum target target)
 	if (run_is_set(getenv("HUGEMAP_RUN_OFF")))
 		return;
 	helped = run_outside(&outside, argv, why);
-	if (run_is_set(run_setting_by_key('v')->value) ||
-	    run_is_set(run_setting_by_key('s')->value))
+	if (run_reports())
 		fprintf(stderr, "hugemap run: %d: %s %s from within; %s%s\n", getpid(), argv[0],
 			target_reason(target),
 			helped ? "it is helped from outside" : "it is not helped from outside: ",
@@ -325,11 +331,14 @@ static int run_main(int argc, char **argv)
 		cli_usage(&run_command, "the program is missing");
 	argv += optind;
 	target = run_check(target_find(argv[0], getenv("PATH"), path));
-	err = target == TARGET_LOADS ? run_preload() : CLI_OK;
+	err = target_loads(target) ? run_preload() : CLI_OK;
 	if (err)
 		return err;
-	if (target != TARGET_LOADS)
+	if (!target_loads(target))
 		run_help_outside(argv, target);
+	else if (target == TARGET_GO && run_reports())
+		fprintf(stderr, "hugemap run: %d: %s %s\n", getpid(), argv[0],
+			target_reason(target));
 	fflush(NULL);
 	execvp(argv[0], argv);
 	err = errno;

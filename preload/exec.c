@@ -67,7 +67,7 @@ static bool exec_drops(int dir, const char *path, char *const *environment)
 	/* Another library may call the functions that this one replaces. */
 	if (target == TARGET_UNAFFECTED && environment_loads_others(environment))
 		target = TARGET_LOADS;
-	return target != TARGET_LOADS || !exec_library_opens();
+	return !target_loads(target) || !exec_library_opens();
 }
 
 static bool exec_drops_named(const char *name, char *const *environment)

@@ -21,6 +21,7 @@
 #define SEGMENTS_MAX 128u
 #define ENTRIES_MAX 1024u /* of the dynamic section */
 #define NEEDED_MAX 64u
+#define NOTES_MAX 16u
 #define SYMBOLS_MAX 1024u
 #define NAME 15 /* so many bytes of a name are compared */
 
@@ -219,6 +220,40 @@ static bool target_is_unaffected(struct target_program *program)
 	return true;
 }
 
+/* The linker of Go adds a note whose owner has this name. Notes have multiples of 4 bytes. */
+static bool target_has_go_note(struct target_program *program, const Elf64_Phdr *segment)
+{
+	static const char owner[4] = "Go";
+	struct {
+		Elf64_Nhdr header;
+		char owner[4];
+	} note;
+	uint64_t at = 0;
+	unsigned int i;
+
+	for (i = 0; i < NOTES_MAX && at + sizeof(note) <= segment->p_filesz; i++) {
+		if (!target_get(program, segment->p_offset + at, &note, sizeof(note)))
+			return false;
+		if (note.header.n_namesz == sizeof(owner) &&
+		    !memcmp(note.owner, owner, sizeof(owner)))
+			return true;
+		at += sizeof(note.header) + ((uint64_t)note.header.n_namesz + 3) / 4 * 4 +
+		      ((uint64_t)note.header.n_descsz + 3) / 4 * 4;
+	}
+	return false;
+}
+
+static bool target_is_go(struct target_program *program)
+{
+	Elf64_Phdr segment;
+	unsigned int i;
+
+	for (i = 0; target_segment(program, i, &segment); i++)
+		if (segment.p_type == PT_NOTE && target_has_go_note(program, &segment))
+			return true;
+	return false;
+}
+
 static enum target target_check_elf(struct target_program *program)
 {
 	const Elf64_Ehdr *header = &program->header;
@@ -238,6 +273,8 @@ static enum target target_check_elf(struct target_program *program)
 	target_read_dynamic(program);
 	if (target_count_needed(program, target_sanitizers))
 		return TARGET_SANITIZER;
+	if (target_is_go(program))
+		return TARGET_GO;
 	return target_is_unaffected(program) ? TARGET_UNAFFECTED : TARGET_LOADS;
 }
 
@@ -344,6 +381,7 @@ const char *target_find(const char *name, const char *search, char path[PATH_MAX
 const char *target_reason(enum target target)
 {
 	static const char reasons[][64] = {
+		[TARGET_GO] = "is written in Go: only mappings of its C code are steered",
 		[TARGET_STATIC] = "is linked statically: it is not steered",
 		[TARGET_MACHINE] = "is for another machine, or for 32 bits: it is not steered",
 		[TARGET_LIBC] = "uses another C library than glibc: it is not steered",

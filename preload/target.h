@@ -13,6 +13,7 @@
 
 enum target {
 	TARGET_LOADS, /* it loads the library, or cannot be started */
+	TARGET_GO, /* it loads the library, but only its C code calls the C library */
 	TARGET_UNAFFECTED, /* it calls no function that maps a file or starts a program */
 	TARGET_STATIC, /* it has no dynamic linker: it is linked statically */
 	TARGET_MACHINE, /* it is of another class (32 bits) or machine */
@@ -22,7 +23,12 @@ enum target {
 	TARGET_UNREADABLE,
 };
 
-/* Completes "PROGRAM ...": why it is not steered. NULL: it loads the library or needs none. */
+static inline bool target_loads(enum target target)
+{
+	return target == TARGET_LOADS || target == TARGET_GO;
+}
+
+/* Completes "PROGRAM ...": why it is not steered. NULL: it is steered, or needs no library. */
 const char *target_reason(enum target target);
 
 /* Checks the program at @path. A relative path begins at the directory @dir, as for openat(2). */

@@ -11,6 +11,12 @@ import unittest
 from common import hugemap
 
 PROGRAM = "int main(void) { return 0; }"
+# The note of Go's linker.
+GO = PROGRAM + """
+struct note { unsigned int name, data, type; char owner[4]; char id[4]; };
+__attribute__((section(".note.go.buildid"), used, aligned(4)))
+static const struct note note = { 4, 4, 4, "Go", "id" };
+"""
 # No other limit of system calls than "no new rights".
 LIMIT = "import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)"
 MAP = """
@@ -57,6 +63,15 @@ class Notices(unittest.TestCase):
                 line, = lines(option, self.static)
                 self.assertRegex(line, rf"^hugemap run: \d+: {self.static} is linked statically")
         self.assertEqual(lines(self.static), [])
+
+    def test_a_program_in_go(self):
+        path = f"{self.directory.name}/go"
+        subprocess.run(["cc", "-xc", "-", "-o", path], input=GO, text=True, check=True)
+        for words in ([path], ["sh", "-c", f"{path}; true"]):
+            with self.subTest(words):
+                line, = lines("-v", *words)
+                self.assertRegex(line, rf"^hugemap run: \d+: {path} is written in Go: ")
+                self.assertEqual(lines(*words), [])
 
     def test_a_program_that_another_one_starts(self):
         """Each way to start it: exec*() in a child of fork(), vfork() and posix_spawn()."""
