@@ -225,6 +225,8 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	for (i = 0; i < n; i++) {
 		assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		single_count(a, &runs[i], mean);
+		if (stride_is_around(a, &runs[i]))
+			continue;
 		if (stride_goes_on(a, &runs[i]) && a->stride_seen >= STRIDE_SEEN)
 			continue;
 		if (a->last != runs[i].start)

@@ -33,6 +33,16 @@ bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 	return true;
 }
 
+/*
+ * Does a run lie in the pages that the kernel has mapped with the last page of the stride? It maps up
+ * to AROUND cached pages, except for the one that starts its next read: they are two runs.
+ */
+bool stride_is_around(const struct hm_advisor *a, const struct hm_touch *run)
+{
+	return a->stride_seen >= STRIDE_SEEN && run->start > a->last &&
+	       run->end <= a->last + AROUND;
+}
+
 /* The run does not continue the stride. After STRIDE_SEEN such runs in a row the stride ends. */
 void stride_misses(struct hm_advisor *a)
 {

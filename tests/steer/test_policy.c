@@ -639,6 +639,26 @@ static void strides_are_followed(void **state)
 }
 
 /*
+ * A fault maps the 16 pages around its page that are cached, except for the one that starts the
+ * kernel's next read. These are two runs for each access, and the second one begins no stride.
+ */
+static void a_stride_of_two_runs_is_followed(void **state)
+{
+	struct world w;
+	u64 page;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (page = 0; page + 16 <= PAGES; page += 1024) {
+		struct hm_touch runs[] = { { page, page + 8 }, { page + 9, page + 16 } };
+
+		hm_advisor_look(&w.a, runs, 2, page);
+		if (page >= 8 * 1024)
+			assert_int_equal(w.a.pattern, HM_PATTERN_STRIDED);
+	}
+	world_end(&w);
+}
+
+/*
  * Half of the accesses are single pages, the other half are chunks. Each decision lasts for a
  * while.
  */
@@ -719,6 +739,7 @@ int main(void)
 		cmocka_unit_test(backward_is_read_ahead),
 		cmocka_unit_test(runs_at_a_distance_are_no_stride),
 		cmocka_unit_test(strides_are_followed),
+		cmocka_unit_test(a_stride_of_two_runs_is_followed),
 		cmocka_unit_test(modes_of_mixtures_do_not_flap),
 		cmocka_unit_test(random_accesses_get_valid_advice),
 	};
