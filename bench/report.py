@@ -387,9 +387,11 @@ def verdicts(data):
     if not sums["each"] and not sums["cost"]:
         return ""
     found = data["device"]["read_ahead_kb"]
+    # A device with the usual setting is not measured twice.
+    both = found != STOCK_READ_AHEAD_KB
     lines = [f"<tr><th></th><th>default, read-ahead {found} KB</th>"
-             f"<th>default, {STOCK_READ_AHEAD_KB} KB</th><th>best advice</th><th>wanted</th>"
-             "<th>met</th><th>best was</th></tr>"]
+             f"{f'<th>default, {STOCK_READ_AHEAD_KB} KB</th>' if both else ''}<th>best advice</th>"
+             "<th>wanted</th><th>met</th><th>best was</th></tr>"]
     for each in sums["each"]:
         best = each["best_linux"]
         if each["wanted_read_ahead"]:
@@ -398,7 +400,8 @@ def verdicts(data):
         lines.append(
             f"<tr><td>{escape(each['scenario'])}, "
             f"{escape(workers_text(each['scenario'], each['threads']))}</td>"
-            f"<td>{ratio(each['ratio_default_linux'])}</td><td>{ratio(each['ratio_read_ahead'])}</td>"
+            f"<td>{ratio(each['ratio_default_linux'])}</td>"
+            f"{'<td>' + ratio(each['ratio_read_ahead']) + '</td>' if both else ''}"
             f"<td>{ratio(each['ratio_best_linux'])}</td>"
             f"<td>{ratio(each['wanted'])}</td><td>{'yes' if each['met'] else 'no'}</td>"
             f"<td>{escape(best)}</td></tr>")

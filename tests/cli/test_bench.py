@@ -278,6 +278,17 @@ class Bench(unittest.TestCase):
         self.assertEqual(re.findall(r"<table>.*?</table>", text), tables)
         self.assertGreater(len(tables), len(SCENARIOS))
 
+    def test_the_report_has_one_column_for_each_read_ahead(self):
+        for kb, columns in ((128, ["default, read-ahead 128 KB"]),
+                            (8192, ["default, read-ahead 8192 KB", "default, 128 KB"])):
+            with self.subTest(kb), tempfile.TemporaryDirectory() as work:
+                with open(f"{work}/json", "w") as file:
+                    json.dump({**self.data, "device": {**self.data["device"], "read_ahead_kb": kb}}, file)
+                subprocess.run([sys.executable, f"{os.environ['BUILD_ROOT']}/bench/report.py", "--html",
+                                f"{work}/page", f"{work}/json"], capture_output=True)
+                with open(f"{work}/page") as file:
+                    self.assertEqual(re.findall(r"<th>(default[^<]*)</th>", file.read()), columns)
+
     def test_it_leaves_nothing(self):
         self.assertEqual(os.listdir(self.dir.name), ["report.html"])
         self.assertEqual((read_ahead(), mounts(), modules(), cgroups(self.pid)),
