@@ -7,6 +7,8 @@
  */
 #include "attach_state.h"
 #include "cli.h"
+#include "tally.h"
+#include "run_tally.h"
 #include "run_outside.h"
 #include "steer.h"
 #include "target.h"
@@ -301,11 +303,19 @@ static void run_help_outside(char **argv, enum target target)
 	if (run_is_set(getenv("HUGEMAP_RUN_OFF")))
 		return;
 	helped = run_outside(&outside, argv, why);
+	if (!helped)
+		tally_add(getenv(TALLY_VARIABLE), (unsigned char)target);
 	if (run_reports())
 		fprintf(stderr, "hugemap run: %d: %s %s from within; %s%s\n", getpid(), argv[0],
 			target_reason(target),
 			helped ? "it is helped from outside" : "it is not helped from outside: ",
 			helped ? "" : why);
+}
+
+static void run_report_go(const char *name)
+{
+	tally_add(getenv(TALLY_VARIABLE), TARGET_GO);
+	fprintf(stderr, "hugemap run: %d: %s %s\n", getpid(), name, target_reason(TARGET_GO));
 }
 
 static int run_main(int argc, char **argv)
@@ -330,6 +340,8 @@ static int run_main(int argc, char **argv)
 	if (optind == argc)
 		cli_usage(&run_command, "the program is missing");
 	argv += optind;
+	if (run_is_set(run_setting_by_key('s')->value))
+		run_tally(argv);
 	target = run_check(target_find(argv[0], getenv("PATH"), path));
 	err = target_loads(target) ? run_preload() : CLI_OK;
 	if (err)
@@ -337,8 +349,7 @@ static int run_main(int argc, char **argv)
 	if (!target_loads(target))
 		run_help_outside(argv, target);
 	else if (target == TARGET_GO && run_reports())
-		fprintf(stderr, "hugemap run: %d: %s %s\n", getpid(), argv[0],
-			target_reason(target));
+		run_report_go(argv[0]);
 	fflush(NULL);
 	execvp(argv[0], argv);
 	err = errno;

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tally.h"
 #include "environment.h"
 #include "exec.h"
 #include "next.h"
@@ -28,7 +29,8 @@ void exec_begin_filter(void)
 	if (!exec_filtered)
 		notice(NULL,
 		       "limits its system calls: it is not steered any more, and neither are the "
-		       "programs that it starts");
+		       "programs that it starts",
+		       TALLY_LIMITED);
 	exec_filtered = true;
 }
 
@@ -63,7 +65,7 @@ static bool exec_drops(int dir, const char *path, char *const *environment)
 	target = target_check(dir, path);
 	why = target_reason(target);
 	if (why)
-		notice(path, why);
+		notice(path, why, (unsigned char)target);
 	/* Another library may call the functions that this one replaces. */
 	if (target == TARGET_UNAFFECTED && environment_loads_others(environment))
 		target = TARGET_LOADS;

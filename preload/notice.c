@@ -5,16 +5,18 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "tally.h"
 #include "say.h"
 #include "settings.h"
 
-void notice(const char *name, const char *why)
+void notice(const char *name, const char *why, unsigned char byte)
 {
 	struct say say;
 	char line[400];
 
 	if (!settings.verbose && !settings.summary)
 		return;
+	tally_add(settings.tally, byte);
 	say_into(&say, line, sizeof(line) - 1);
 	say_text(&say, "hugemap run: ");
 	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));

@@ -11,6 +11,7 @@
 #include "exec.h"
 #include "next.h"
 #include "preload.h"
+#include "report.h"
 #include "settings.h"
 #include "steer.h"
 
@@ -49,8 +50,10 @@ PRELOAD_EXPORT int setns(int fd, int type)
 void process_begin_filter(void)
 {
 	exec_begin_filter();
-	if (settings.on)
-		steer_never();
+	if (!settings.on)
+		return;
+	steer_never();
+	report_print();
 }
 
 PRELOAD_EXPORT int prctl(int option, ...)

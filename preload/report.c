@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "call.h"
+#include "tally.h"
 #include "environment.h"
+#include "settings.h"
 #include "steer.h"
 #include "tell.h"
 
@@ -60,17 +62,26 @@ static void report_line(const char *line, void *arg)
 	call(SYS_write, report_fd, (long)"\n", 1, 0, 0, 0);
 }
 
-/* A process without a steered mapping prints nothing, such as most children of a shell. */
-__attribute__((destructor)) static void report_summary(void)
+void report_print(void)
 {
 	const struct steer_page *page = report_fd >= 0 ? steer_own_page() : NULL;
 	long pid = call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	char line[128];
 
-	if (!page || page->pid != (uint32_t)pid || !report_is_error(report_fd))
+	if (!page || page->pid != (uint32_t)pid)
 		return;
-	snprintf(line, sizeof(line), "hugemap run: %ld: %s%s%s", pid, program_invocation_short_name,
-		 *report_rank ? ", rank " : "", report_rank);
-	report_line(line, NULL);
-	tell_page(page, true, report_line, NULL);
+	if (report_is_error(report_fd)) {
+		snprintf(line, sizeof(line), "hugemap run: %ld: %s%s%s", pid,
+			 program_invocation_short_name, *report_rank ? ", rank " : "", report_rank);
+		report_line(line, NULL);
+		tell_page(page, true, report_line, NULL);
+	} else {
+		tally_add(settings.tally, TALLY_CLOSED);
+	}
+	report_fd = -1;
+}
+
+__attribute__((destructor)) static void report_at_end(void)
+{
+	report_print();
 }

@@ -69,6 +69,8 @@ bool settings_select(int fd)
 
 void settings_read(char *const *environment)
 {
+	const char *tally;
+
 	if (settings_flag(environment_get(environment, "HUGEMAP_RUN_OFF")))
 		return;
 	settings.least = settings_size(environment_get(environment, "HUGEMAP_RUN_MIN_SIZE"));
@@ -76,5 +78,8 @@ void settings_read(char *const *environment)
 	settings.summary = settings_flag(environment_get(environment, "HUGEMAP_RUN_SUMMARY"));
 	settings.include = settings_text(environment_get(environment, "HUGEMAP_RUN_INCLUDE"));
 	settings.exclude = settings_text(environment_get(environment, "HUGEMAP_RUN_EXCLUDE"));
+	tally = environment_get(environment, TALLY_VARIABLE);
+	if (settings.summary && tally && strlen(tally) < sizeof(settings.tally))
+		memcpy(settings.tally, tally, strlen(tally));
 	settings.on = true;
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tally.h"
+
 /**
  * struct settings - HUGEMAP_RUN_*, read once
  * @on: the settings were read, and HUGEMAP_RUN_OFF is not set
@@ -14,6 +16,7 @@
  * @least: in bytes; smaller mappings are not reported
  * @include: globs, separated by colons; NULL = all files
  * @exclude: globs, separated by colons; NULL = no files
+ * @tally: for tally_add(); "" = programs are not counted
  */
 struct settings {
 	bool on;
@@ -22,6 +25,7 @@ struct settings {
 	uint64_t least;
 	const char *include;
 	const char *exclude;
+	char tally[TALLY_PIPE];
 };
 
 extern struct settings settings;

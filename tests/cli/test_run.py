@@ -20,7 +20,7 @@ static const struct note note = { 4, 4, 4, "Go", "id" };
 # No other limit of system calls than "no new rights".
 LIMIT = "import ctypes; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)"
 MAP = """
-import glob, mmap, sys, time
+import glob, mmap, os, sys, time
 with open(sys.argv[1], "rb") as file:
     mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 def is_steered():
@@ -60,8 +60,9 @@ class Notices(unittest.TestCase):
     def test_a_program_that_does_not_load_the_library(self):
         for option in ("-v", "--summary"):
             with self.subTest(option):
-                line, = lines(option, self.static)
+                line, *count = lines(option, self.static)
                 self.assertRegex(line, rf"^hugemap run: \d+: {self.static} is linked statically")
+                self.assertEqual(len(count), (option == "--summary" and "it is helped" not in line))
         self.assertEqual(lines(self.static), [])
 
     def test_a_program_in_go(self):
@@ -88,6 +89,53 @@ class Notices(unittest.TestCase):
                 for line in found:
                     self.assertRegex(line, r"^hugemap run: \d+: ")
         self.assertEqual(lines(*ways["sh"]), [])
+
+    def test_the_last_line_counts_programs(self):
+        words = ["sh", "-c", f"{self.static}; {self.static}; true"]
+        found = lines("--summary", *words)
+        self.assertRegex(found[-1], r"^hugemap run: \d+: 2 programs were not steered, or only in "
+                                    r"part: 2 linked statically$")
+        self.assertNotIn("programs were", lines("-v", *words)[-1])
+        self.assertEqual(lines("--summary", "true"), [])
+
+    def test_a_program_that_closed_its_descriptors_is_counted(self):
+        path = f"{self.directory.name}/data"
+        with open(path, "wb") as file:
+            file.truncate(64 << 20)
+        line, = lines("--summary", sys.executable, "-c", MAP + "os.closerange(0, 1 << 16)", path)
+        self.assertRegex(line, r"^hugemap run: \d+: 1 program was .*: 1 descriptors closed$")
+
+    def test_a_program_that_limits_its_system_calls_prints_its_summary_before(self):
+        path = f"{self.directory.name}/data"
+        with open(path, "wb") as file:
+            file.truncate(64 << 20)
+        found = lines("--summary", sys.executable, "-c", MAP + LIMIT + "\nos._exit(0)", path)
+        self.assertTrue(any("python" in line and "limits" not in line for line in found), found)
+        self.assertRegex(found[-1], r"1 program was .*: 1 limited system calls$")
+
+    def test_a_pipe_of_another_process_is_left_alone(self):
+        """HUGEMAP_RUN_TALLY has the right process and descriptor, but another inode."""
+        there, here = os.pipe()
+        inode = os.fstat(there).st_ino
+        os.set_blocking(there, False)
+        for wrong in (1, 0):
+            subprocess.run(["sh", "-c", f"{self.static}; true"], stderr=subprocess.DEVNULL, env={
+                **os.environ, "HUGEMAP_RUN_SUMMARY": "1",
+                "LD_PRELOAD": f"{os.environ['BUILD_ROOT']}/libhugemap-run.so",
+                "HUGEMAP_RUN_TALLY": f"{os.getpid()}:{there}:{inode + wrong}"})
+            if wrong:
+                self.assertRaises(BlockingIOError, os.read, there, 1)
+        self.assertEqual(len(os.read(there, 16)), 1)
+        os.close(there)
+        os.close(here)
+
+    def test_the_program_has_the_process_of_the_command(self):
+        self.assertEqual(hugemap("run", "--summary", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(hugemap("run", "--summary", "sh", "-c", "kill -9 $$").returncode, -9)
+        self.assertEqual(hugemap("run", "--summary", "/nonexistent").returncode, 127)
+        with subprocess.Popen([os.environ["HUGEMAP"], "run", "--summary", "sh", "-c", "echo $$ $PPID"],
+                              stdout=subprocess.PIPE, text=True) as process:
+            self.assertEqual(process.stdout.read(), f"{process.pid} {os.getpid()}\n")
 
     def test_a_set_id_program(self):
         if not shutil.which("su") or os.getuid():

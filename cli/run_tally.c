@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "run_tally.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "run_helper.h"
+#include "tally.h"
+#include "target.h"
+
+/* The helper's descriptors. It holds the end for writing, as poll() otherwise returns at once. */
+enum {
+	TALLY_PROGRAM = RUN_HELPER_ANSWER + 1,
+	TALLY_ERROR,
+	TALLY_READ,
+	TALLY_WRITE
+};
+
+static const char tally_names[TALLY_MOST][28] = {
+	[TARGET_GO] = "Go",
+	[TARGET_STATIC] = "linked statically",
+	[TARGET_MACHINE] = "32 bits or another machine",
+	[TARGET_LIBC] = "another C library",
+	[TARGET_SANITIZER] = "sanitizer",
+	[TARGET_SECURE] = "another user's rights",
+	[TARGET_UNREADABLE] = "unreadable",
+	[TALLY_LIMITED] = "limited system calls",
+	[TALLY_CLOSED] = "descriptors closed",
+};
+
+static void tally_read(unsigned int counts[TALLY_MOST])
+{
+	unsigned char bytes[4096];
+	ssize_t n = read(TALLY_READ, bytes, sizeof(bytes)), i;
+
+	for (i = 0; i < n; i++)
+		if (bytes[i] < TALLY_MOST)
+			counts[bytes[i]]++;
+}
+
+static void tally_print(int pid, const unsigned int counts[TALLY_MOST])
+{
+	unsigned int i, all = 0, listed = 0;
+
+	for (i = 0; i < TALLY_MOST; i++)
+		all += counts[i];
+	if (!all)
+		return;
+	dprintf(TALLY_ERROR, "hugemap run: %d: %u program%s not steered, or only in part: ", pid,
+		all, all == 1 ? " was" : "s were");
+	for (i = 0; i < TALLY_MOST; i++)
+		if (counts[i])
+			dprintf(TALLY_ERROR, "%s%u %s", listed++ ? ", " : "", counts[i],
+				tally_names[i]);
+	dprintf(TALLY_ERROR, "\n");
+}
+
+static void tally_watch(const void *arg)
+{
+	struct pollfd fds[] = {
+		{ .fd = TALLY_PROGRAM, .events = POLLIN },
+		{ .fd = TALLY_READ, .events = POLLIN },
+	};
+	unsigned int counts[TALLY_MOST] = {};
+	int self = getpid();
+
+	if (write(RUN_HELPER_ANSWER, &self, sizeof(self)) != sizeof(self))
+		return;
+	close(RUN_HELPER_ANSWER);
+	do {
+		poll(fds, 2, -1);
+		tally_read(counts);
+	} while (!fds[0].revents);
+	tally_print(*(const int *)arg, counts);
+}
+
+void run_tally(char **arguments)
+{
+	int ends[2], fds[4], self = getpid(), pid, err;
+	struct run_helper helper = {
+		.body = tally_watch,
+		.arg = &self,
+		.fds = fds,
+		.nfds = 4,
+		.arguments = arguments,
+	};
+	char value[TALLY_PIPE];
+	struct stat st;
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return;
+	fds[0] = (int)syscall(SYS_pidfd_open, self, 0);
+	fds[1] = STDERR_FILENO;
+	fds[2] = ends[0];
+	fds[3] = ends[1];
+	err = fds[0] < 0 || fstat(ends[0], &st) ? -1 : run_helper_start(&helper, &pid, sizeof(pid));
+	close(fds[0]);
+	close(ends[0]);
+	close(ends[1]);
+	if (err)
+		return;
+	snprintf(value, sizeof(value), "%d:%d:%lu", pid, TALLY_READ, (unsigned long)st.st_ino);
+	setenv(TALLY_VARIABLE, value, 1);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/* hugemap run --summary: the number of programs that were not steered. */
+#ifndef CLI_RUN_TALLY_H
+#define CLI_RUN_TALLY_H
+
+/**
+ * run_tally() - count the programs that are not steered until this process ends
+ * @arguments: as for run_helper_start()
+ *
+ * A helper waits for the end of this process. Then it prints one line with the number of programs
+ * that were not steered, if there were any. TALLY_VARIABLE in the environment has the pipe for them.
+ * Without a helper, no program is counted.
+ */
+void run_tally(char **arguments);
+
+#endif /* CLI_RUN_TALLY_H */
