@@ -274,7 +274,7 @@ RATIOS = (
 def draw_ratios(axes, groups):
     """How many times better HugeMap is; a logarithmic scale, so that 2 and 1/2
     are equally far from 1."""
-    labels, most, least = [], 2.0, 0.5
+    labels, drawn, most, least = [], set(), 2.0, 0.5
     place = 0
     for (scenario, threads), rows in groups.items():
         ours = ours_of(rows)
@@ -291,9 +291,11 @@ def draw_ratios(axes, groups):
                           xytext=(4 if ratio >= 1 else -4, 0), textcoords="offset points",
                           va="center", ha="left" if ratio >= 1 else "right", fontsize=8)
             most, least = max(most, ratio), min(least, ratio)
+            drawn.add(key)
         place += 1
-    for _, label, colour in RATIOS:
-        axes.barh(0, 0, color=colour, label=label)
+    for key, label, colour in RATIOS:
+        if key in drawn:
+            axes.barh(0, 0, color=colour, label=label)
     axes.set_yticks(range(len(labels)))
     axes.set_yticklabels(labels)
     axes.invert_yaxis()
