@@ -34,11 +34,11 @@ static int attach_run(int argc, char **argv);
 const struct cli_command attach_command = {
 	.name = "attach",
 	.synopsis = "[--for TIME] [--dry-run] [--min-size SIZE] [--json] PID",
-	.summary = "Watch how a running program uses its mapped files, and help it.",
+	.summary = "Watch how a running program uses its files, and advise Linux.",
 	.options = options,
 	.letters = "n",
-	.notes = "It ends with the program, after --for, by q or by Ctrl-C; then it says what it\n"
-		 "saw and did. To look takes the program's user; to help takes root.\n",
+	.notes = "It ends with the program, after --for, by q or by Ctrl-C, and prints a summary.\n"
+		 "It watches programs of the same user, and advises only as root.\n",
 	.run = attach_run,
 };
 

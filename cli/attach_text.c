@@ -60,16 +60,16 @@ static void text_add_process(struct report *report)
 
 	lines_add(report->lines, LINE_TITLE, "hugemap attach: %s (%d), watched for %.1f s, %s",
 		  attach->name, attach->pid, now->at,
-		  attach->advising	  ? "helping" :
-		  attach->settings.advise ? "looking for a second, then helping" :
-					    "only looking");
+		  attach->advising	  ? "advising" :
+		  attach->settings.advise ? "watching for a second before advice" :
+					    "without advice");
 	lines_add(report->lines, LINE_SUM,
 		  "  %.0f page faults/s, of which %.0f/s waited for a device; %s/s read",
 		  text_rate(now->minor + now->major, from->minor + from->major, seconds),
 		  text_rate(now->major, from->major, seconds),
 		  cli_bytes(text[0], text_rate(now->read_bytes, from->read_bytes, seconds)));
 	lines_add(report->lines, LINE_SUM,
-		  "  %s/s came to be mapped of files; looking took %.1f %% of a processor",
+		  "  %s/s of files mapped by page faults; scans took %.1f %% of a processor",
 		  cli_bytes(text[1],
 			    text_rate(now->touched, from->touched, seconds) * (double)PAGE_BYTES),
 		  now->at > 0 ? (double)attach->watch_ns / now->at / 1e7 : 0.0);
@@ -141,18 +141,19 @@ static void text_add_pattern(struct report *report, const struct watched *map)
 		text_add_sentences(
 			report,
 			"cached: its data was in memory, and Linux maps up to 16 of its pages at a "
-			"fault, so the pattern is not visible; %s came to be mapped.",
+			"fault, so the pattern is not visible; page faults mapped %s.",
 			cli_bytes(text, (double)map->touched * PAGE_BYTES));
 	else if (map->touched)
-		text_add_sentences(report, "%s: %s; %s came to be mapped.",
+		text_add_sentences(report, "%s: %s; page faults mapped %s.",
 				   watched_pattern_name(used.pattern), hm_advisor_why(&used),
 				   cli_bytes(text, (double)map->touched * PAGE_BYTES));
 	else if (map->ended)
 		text_add_sentences(report, "Not used while it was watched.");
 	else
 		text_add_sentences(
-			report, "quiet: nothing came to be mapped. It is not used, or what is used "
-				"of it is in memory.");
+			report,
+			"quiet: page faults mapped nothing. The program does not use it, or all "
+			"that it uses is mapped.");
 }
 
 /* Which advice helps, and which command can give it. */
@@ -271,17 +272,16 @@ static void text_add_gain(struct report *report)
 	    since < REGION_PAGES) {
 		text_add_sentences(
 			report,
-			"What it gained cannot be told: too little came to be mapped before "
-			"or after advice began.");
+			"The gain is not known: page faults mapped too little before or after "
+			"advice began.");
 		return;
 	}
 	text_add_sentences(
 		report,
-		"Before advice: %s/s came to be mapped, and %.0f faults per GB of that waited for "
-		"a device.",
+		"Before advice: page faults mapped %s/s; %.0f faults per GB waited for a device.",
 		cli_bytes(text[0], (double)before * PAGE_BYTES / (advised->at - first->at)),
 		text_per_gb(advised->major - first->major, before));
-	text_add_sentences(report, "Since then: %s/s, and %.0f faults per GB waited.",
+	text_add_sentences(report, "Since then: %s/s; %.0f faults per GB waited.",
 			   cli_bytes(text[1], (double)since * PAGE_BYTES / (now->at - advised->at)),
 			   text_per_gb(now->major - advised->major, since));
 }
