@@ -15,7 +15,7 @@
 # vm: name=remount args=remount timeout=300
 # vm: name=drop args=drop timeout=300
 # vm: name=noahead args=one pool=16M opts=readahead=0,evict_batch=1,dirty_ratio=10 timeout=300
-# vm: name=tmpfs args=one lower=tmpfs timeout=300
+# vm: name=tmpfs args=one lower=tmpfs timeout=300 set=long
 # vm: name=hunt args=hunt page=2M,4K,auto lower=ext4,xfs pool=48M set=long timeout=7200
 # vm: name=hunt_threads args=hunt_threads pool=48M set=long timeout=7200
 #
@@ -29,7 +29,7 @@ mnt=$MNT
 pool=${POOL:-64M}
 page=${PAGE:-auto}
 divisor=1
-[ "${QUICK:-0}" = 0 ] || divisor=3
+[ "${QUICK:-0}" = 0 ] || divisor=5
 [ "${SLOW:-0}" = 0 ] || divisor=4
 
 exercise() {
