@@ -255,13 +255,13 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 const char *hm_advisor_why(const struct hm_advisor *a)
 {
 	static const char *const why[] = {
-		[HM_PATTERN_UNKNOWN] = "too little was touched to tell",
-		[HM_PATTERN_STREAM] = "it is read or written in order",
-		[HM_PATTERN_STREAMS] = "several streams go through it",
-		[HM_PATTERN_BACKWARD] = "it is gone through backward",
-		[HM_PATTERN_STRIDED] = "pages are as far from each other as the ones before",
-		[HM_PATTERN_CHUNKS] = "runs of pages here and there",
-		[HM_PATTERN_RANDOM] = "single pages here and there",
+		[HM_PATTERN_UNKNOWN] = "the program accessed too few pages",
+		[HM_PATTERN_STREAM] = "the program accesses it in order",
+		[HM_PATTERN_STREAMS] = "the program accesses several parts in order",
+		[HM_PATTERN_BACKWARD] = "the program accesses it backward",
+		[HM_PATTERN_STRIDED] = "the program accesses pages at a fixed distance",
+		[HM_PATTERN_CHUNKS] = "the program accesses runs of pages at random places",
+		[HM_PATTERN_RANDOM] = "the program accesses single pages at random places",
 	};
 
 	return why[a->pattern];
