@@ -83,8 +83,8 @@ const struct cli_command bench_command = {
 		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
-		"wrong data, 2 if the command line is wrong, 3 if all but the report is\n"
-		"there, 130 if interrupted.\n",
+		"wrong data, 2 if the command line is wrong, 3 if only the report could not be\n"
+		"written, 130 if interrupted.\n",
 	.run = bench_run,
 };
 

@@ -552,7 +552,7 @@ def main():
     parser.add_argument("--png", metavar="FILE", help="write a picture")
     arguments = parser.parse_args()
     if not arguments.html and not arguments.png:
-        parser.error("say what to write: --html FILE or --png FILE")
+        parser.error("--html FILE or --png FILE is missing")
     plt = prepare_matplotlib()
     try:
         data = load(arguments.json)

@@ -23,7 +23,7 @@
 
 static const struct cli_option options[] = {
 	{ "for", "TIME", 'f', "end after that time: seconds, or 90s, 5m, 2h" },
-	{ "dry-run", NULL, 'n', "only look, and tell what would help" },
+	{ "dry-run", NULL, 'n', "only watch, and print which advice would help" },
 	{ "min-size", "SIZE", 'm', "leave shorter mappings alone (default: 16M)" },
 	{ "json", NULL, 'j', "print the summary as JSON" },
 	{},
@@ -228,7 +228,7 @@ static int attach_run(int argc, char **argv)
 			settings.advise = false;
 	}
 	if (optind == argc)
-		cli_usage(&attach_command, "say which process: its PID");
+		cli_usage(&attach_command, "the PID of the process is missing");
 	if (optind + 1 < argc)
 		cli_usage(&attach_command, "'%s' is not expected here", argv[optind + 1]);
 	pid = cli_number(&attach_command, "PID", argv[optind], 1, 0x7fffffff);

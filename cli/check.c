@@ -34,8 +34,9 @@ const struct cli_command check_command = {
 	.summary = "Run a program with and without steering, and report the gain.",
 	.options = options,
 	.notes =
-		"PROGRAM is run 2 N + 1 times and must do the same work each time. It has no input, and\n"
-		"its output is dropped. The files that it maps are dropped from the page cache first.\n\n"
+		"It runs PROGRAM 2 N + 1 times, with an empty input, and discards its output. PROGRAM\n"
+		"must do the same work each time. Before each run, the files that it maps are dropped\n"
+		"from the page cache.\n\n"
 		"Exit status: 0 if it was measured, 1 if it could not be measured, 2 if the command\n"
 		"line is wrong.\n",
 	.in_order = true,
@@ -205,7 +206,7 @@ static void check_print_bytes(const struct check *check)
 		bytes = CHECK_RANGE(check, way, read_bytes).median;
 		cli_bytes(size, bytes);
 		if (used > 0)
-			snprintf(text[way], sizeof(text[way]), "%s, %.2f a byte used", size,
+			snprintf(text[way], sizeof(text[way]), "%s, %.2f per byte used", size,
 				 bytes / used);
 		else
 			snprintf(text[way], sizeof(text[way]), "%s", size);
@@ -366,7 +367,7 @@ static int check_main(int argc, char **argv)
 			json = true;
 	}
 	if (optind == argc)
-		cli_usage(&check_command, "say which program to run");
+		cli_usage(&check_command, "the program is missing");
 	check.argv = argv + optind;
 	status = check_measure(&check);
 	if (status == CLI_OK && json)

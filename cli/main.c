@@ -65,11 +65,11 @@ static void main_print_help(FILE *to)
 	size_t i;
 
 	fputs("usage: hugemap COMMAND [OPTION]...\n\n"
-	      "HugeMap makes programs that map files wait less for the disk, without hints from\n"
-	      "them. `hugemap run` steers Linux's page cache for an unchanged program: random\n"
-	      "access and streams that Linux reads ahead badly gain most. `hugemap check` shows\n"
-	      "whether a program of yours gains. `hugemap mount` uses a cache of its own, which\n"
-	      "takes a kernel module.\n\n",
+	      "HugeMap makes programs wait less for memory-mapped files. `hugemap run` starts\n"
+	      "an unchanged program with a thread that advises Linux's page cache. Random\n"
+	      "access gains most; streams gain if read_ahead_kb is small. `hugemap check`\n"
+	      "measures the gain of a program of yours. `hugemap mount` uses a cache of its\n"
+	      "own, in a kernel module.\n\n",
 	      to);
 	for (i = 0; i < NCOMMANDS; i++)
 		fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->summary);
@@ -83,7 +83,7 @@ static int main_help(int argc, char **argv)
 {
 	const struct cli_command *command;
 
-	if (argc < 2) {
+	if (argc < 2 || !strcmp(argv[1], "--help")) {
 		main_print_help(stdout);
 		return CLI_OK;
 	}
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 	if (argc && !strcmp(basename(argv[0]), "mount.hugemap"))
 		return main_check_output(NULL, mount_helper(argc, argv));
 	if (!name)
-		cli_usage(NULL, "say which command to run");
+		cli_usage(NULL, "the command is missing");
 	if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
 		return main_check_output(NULL, main_help(argc - 1, argv + 1));
 	if (!strcmp(name, "--version") || !strcmp(name, "-V"))

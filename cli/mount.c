@@ -33,7 +33,7 @@ static const struct cli_option options[] = {
 	{ "persist", NULL, 'P', "mount nothing; print the /etc/fstab line for every boot" },
 	{ "unit", NULL, 'u', "with --persist: print a mount unit for systemd instead" },
 	{ "fake", NULL, 'f', "check everything, mount nothing" },
-	{ "verbose", NULL, 'v', "say more" },
+	{ "verbose", NULL, 'v', "print more" },
 	{},
 };
 
@@ -440,11 +440,11 @@ static int mount_run(int argc, char **argv)
 	if (request.options.remount) {
 		/* A source before the directory is ignored, as by mount(8). */
 		if (argc - optind < 1 || argc - optind > 2)
-			cli_usage(&mount_command, "say which directory to remount");
+			cli_usage(&mount_command, "the directory to remount is missing");
 		request.dir = argv[argc - 1];
 	} else {
 		if (argc - optind != 2)
-			cli_usage(&mount_command, "say what to mount, and where");
+			cli_usage(&mount_command, "the source or the directory is missing");
 		request.source = argv[optind];
 		request.dir = argv[optind + 1];
 	}

@@ -250,7 +250,7 @@ static int umount_run(int argc, char **argv)
 			force = true;
 	}
 	if (argc - optind != 1)
-		cli_usage(&umount_command, "say which directory to unmount");
+		cli_usage(&umount_command, "the directory is missing");
 	if (mount_check_root(&umount_command) != CLI_OK)
 		return CLI_FAILED;
 	return umount_dir(argv[optind], lazy, force);

@@ -131,6 +131,8 @@ class Man(unittest.TestCase):
 
     def test_the_first_help_fits_a_terminal_and_names_the_way_to_a_verdict(self):
         text = subprocess.run([HUGEMAP, "--help"], capture_output=True, text=True).stdout
+        for words in (["help"], ["help", "--help"]):
+            self.assertEqual(subprocess.run([HUGEMAP, *words], capture_output=True, text=True).stdout, text)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
         self.assertLessEqual(len(text.splitlines()), 24)
         for command in ("run", "check", "mount"):
