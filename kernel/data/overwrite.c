@@ -126,7 +126,7 @@ static int overwrite_drop(struct hugemap_inode *hi, const struct overwrite *mine
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	int err;
 
-	hugemap_yield_to_stores(hi);
+	/* No hugemap_yield_to_stores(): a waiting fill may wait for this claim. */
 	filemap_invalidate_lock(mapping);
 	err = hugemap_write_range(hi, mine->first, mine->end);
 	if (!err)

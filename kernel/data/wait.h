@@ -33,7 +33,8 @@ int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);
  * counted already. -EINTR: a fatal signal.
  * hugemap_end_store(): the store has been allowed.
  * hugemap_yield_to_stores(): the caller is about to take the invalidate_lock exclusively, or to
- *	claim pages for an overwrite. It also yields to fills that wait for an overwrite.
+ *	claim pages for an overwrite. It also yields to fills that wait for an overwrite, so the
+ *	caller must not have a claim: such a fill may wait for it.
  */
 int hugemap_wait_store(struct hugemap_inode *hi, bool again);
 void hugemap_end_store(struct hugemap_inode *hi);

@@ -11,7 +11,7 @@
 /* A task may switch at each race point, and stays long at one that the scenario chooses. */
 #define HUGEMAP_RACE_H
 #define RACE_POINT_OF(text) ((sizeof(text) + (text)[0] + (text)[sizeof(text) / 2]) % RACE_POINTS)
-#define hugemap_race_point(text) window_pass(RACE_POINT_OF(text))
+#define hugemap_race_point(text) window_pass(RACE_POINT_OF(text), text)
 #define hugemap_race_point_atomic(text) hugemap_race_point(text)
 #define HUGEMAP_HAVE_COPY_SPLICE_READ
 #define HUGEMAP_HAVE_HUGE_FAULT_ORDER

@@ -463,7 +463,7 @@ static vm_fault_t do_cow_fault(struct vm_fault *vmf)
 	if (ret & VM_FAULT_LOCKED) {
 		since = sched_steps();
 		size = model_size_of(vmf->vma);
-		window_pass(1);
+		window_pass(1, "");
 		copy_page(copy, vmf->page);
 		spin_lock(&mm->ptl);
 		if (!vmf->pmd->folio && !mm->pte[page_nr(vmf->address)].page)

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 struct task_struct tasks[SIM_COROUTINES + 1];
 unsigned long jiffies;
@@ -63,11 +64,23 @@ void synchronize_rcu(void)
 			sim_yield();
 }
 
-void window_pass(u32 number)
+/* A task that yields to fills while it has a claim stops the fills that wait for this claim. */
+static void window_check_claim(const char *text)
+{
+	if (!strcmp(text, "overwrite: claimed, not dropped"))
+		current->overwrites = true;
+	else if (!strcmp(text, "overwrite: written, claimed"))
+		current->overwrites = false;
+	else if (!strcmp(text, "change: stores go first"))
+		sim_check(!current->overwrites, "an overwrite yields while it has a claim");
+}
+
+void window_pass(u32 number, const char *text)
 {
 	u32 pause;
 
 	sim_step();
+	window_check_claim(text);
 	if (number % RACE_POINTS != w.s.race_point || !sim_chance(w.s.race_percent))
 		return;
 	for (pause = sim_lower(sim_chance(20) ? 1500 : 200); pause; pause--)

@@ -285,6 +285,7 @@ struct task_struct {
 	bool should_stop, over;
 	bool reclaims; /* it is in direct reclaim */
 	u32 files_locks; /* it holds files_lock of the mount */
+	bool overwrites; /* it has a claim of an overwrite */
 };
 
 extern struct task_struct tasks[SIM_COROUTINES + 1];
@@ -322,7 +323,7 @@ static inline void rcu_read_unlock(void)
 void synchronize_rcu(void);
 
 #define RACE_POINTS 16u
-void window_pass(u32 number);
+void window_pass(u32 number, const char *text);
 #define synchronize_rcu_expedited() synchronize_rcu()
 
 /* --- time ------------------------------------------------------------ */
