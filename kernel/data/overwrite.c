@@ -17,6 +17,7 @@
 #include <linux/sched/signal.h>
 
 #include "change.h"
+#include "index.h"
 #include "overwrite.h"
 #include "wait.h"
 #include "writeback.h"
@@ -188,7 +189,8 @@ ssize_t hugemap_overwrite_lower(struct inode *inode, loff_t start, loff_t end,
 	struct overwrite mine = { .first = (u64)start >> HM_PAGE_SHIFT, .end = hugemap_pages(end) };
 	ssize_t ret;
 
-	if (end > i_size_read(inode) || hugemap_is_growing(hi) || !smp_load_acquire(&hi->hfile) ||
+	/* Without memory for the index of a file that was never cached: the exclusive way. */
+	if (end > i_size_read(inode) || hugemap_is_growing(hi) || hugemap_need_file(hi) ||
 	    !overwrite_has_data(hi, &mine))
 		return -EAGAIN;
 	ret = overwrite_claim(hi, &mine);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Direct writes of one file run in parallel, and stop no misses of its other pages: the device
- * below does not answer, and the test looks who waits for what.
+ * Direct writes of one file run in parallel, and stop no misses of its other pages. The file has
+ * not been cached since the mount. The device below does not answer, and the test looks in the
+ * stacks of the tasks which function each task waits in.
  *
  * vm: lower=none page=2M,4K,auto modules=dm_mod programs=mkfs.ext4 timeout=120
  */
@@ -78,6 +79,11 @@ BEHAVIOUR(direct_writes_run_beside_each_other_and_a_miss)
 	/* The third range is a hole, so that its miss needs no answer of the device. */
 	MUST(ftruncate(fd, (off_t)(4 * HUGE)));
 	MUST(fsync(fd));
+	close(fd);
+	/* Nothing of the file has been cached in a new mount. */
+	MUST(umount(mount_point));
+	mount_hugemap_or_bind(mount_options("16M"));
+	fd = open_file(file, O_RDWR);
 	for (i = 0; i < 2; i++)
 		write_directly(&block[i]);
 	MUST(fsync(fd));
