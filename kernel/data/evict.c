@@ -148,6 +148,15 @@ static bool evict_may_unmap(const struct hm_victim *victim)
 		!hm_referenced(unit->file, unit->pgoff));
 }
 
+/* Return false, and count it, if the page would move to a frame that has no memory yet. */
+static bool evict_can_move(struct hugemap_mount *mount, const struct hm_victim *victim)
+{
+	if (victim->to == HM_NO_FRAME_ID || hugemap_frame_folio(mount, victim->to))
+		return true;
+	hugemap_count(mount, HUGEMAP_C_NOT_MOVED_NO_MEMORY, 1);
+	return false;
+}
+
 /*
  * Return the folio of a victim, locked. If the victim is not claimed, the folio has a reference.
  * NULL: the victim stays, and stays mapped. That includes folios locked by mlock(2), because mm
@@ -167,7 +176,7 @@ static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm
 	else
 		folio = hugemap_unit_folio(hi, unit);
 	if (folio && (victim->evict || folio_mapped(folio)) && !folio_test_mlocked(folio) &&
-	    folio_trylock(folio)) {
+	    evict_can_move(hugemap_of(hi), victim) && folio_trylock(folio)) {
 		if (victim->evict || hugemap_folio_is(hi, folio, unit->pgoff))
 			return folio;
 		folio_unlock(folio);

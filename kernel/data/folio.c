@@ -94,8 +94,11 @@ bool hugemap_folio_move(struct hugemap_inode *hi, struct folio *from, const stru
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), to->frame);
 	bool moved;
 
+	/* Reclaim has checked that the free frame, which it owns, has memory. */
+	if (WARN_ON_ONCE(!folio))
+		return false;
 	/* A lookup that found the frame's previous unit may hold the lock. */
-	if (!folio || !folio_trylock(folio))
+	if (!folio_trylock(folio))
 		return false;
 	hugemap_folio_own(folio, HUGEMAP_OWNER_POOL, HUGEMAP_OWNER_CACHE);
 	moved = hugemap_mm_replace_folio(hi->vfs_inode.i_mapping, from, folio);

@@ -41,8 +41,8 @@ bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio);
 
 /*
  * Move a locked and unmapped base page to the frame of @to. Return false if it is pinned, or if the
- * frame has no memory or its folio is locked. The page is dirty, which the core knows. Allocates
- * nothing.
+ * folio of the frame is locked. The frame has memory. The page is dirty, which the core knows.
+ * Allocates nothing.
  */
 bool hugemap_folio_move(struct hugemap_inode *hi, struct folio *from, const struct hm_unit *to);
 
