@@ -42,6 +42,16 @@ static inline void hugemap_release_fault_lock(struct vm_fault *vmf)
 #endif
 }
 
+/* The caller is ->mmap(), which holds mmap_lock for writing. */
+static inline void hugemap_vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
+{
+#ifdef HUGEMAP_HAVE_VM_FLAGS_SET
+	vm_flags_set(vma, flags);
+#else
+	vma->vm_flags |= flags;
+#endif
+}
+
 static inline pmd_t hugemap_pmd_mkwrite(pmd_t pmd)
 {
 #ifdef HUGEMAP_HAVE_PMD_MKWRITE_NOVMA

@@ -52,6 +52,8 @@ static int self_test_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	vma->vm_private_data = file->private_data;
 	vma->vm_ops = &self_test_vm_ops;
+	/* Another thread of the process may call fork() or mremap() during the test. */
+	hugemap_vm_flags_set(vma, VM_DONTCOPY | VM_DONTEXPAND);
 	return 0;
 }
 
