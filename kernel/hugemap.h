@@ -287,7 +287,7 @@ struct hugemap_data {
 	unsigned long stores_until; /* A: jiffies; @stores_allowed is valid until then */
 	/* overwrite.c: direct writes in progress that hold i_rwsem shared */
 	spinlock_t overwrite_lock; /* - */
-	struct list_head overwrites; /* overwrite_lock, A: they claim pages, in order of arrival */
+	struct list_head overwrites; /* overwrite_lock, A: they claim pages */
 	atomic_t fills_waiting; /* A: fills that wait for an overwrite */
 	u32 failures; /* A: write-backs in a row that failed; concurrent updates may be lost */
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */

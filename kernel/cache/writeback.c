@@ -18,7 +18,7 @@
 /* The result of an attempt to claim a unit for write-back. */
 enum claim {
 	CLAIMED,
-	CLAIM_WRITING, /* another task writes or promotes it */
+	CLAIM_WRITING, /* another task writes, promotes or moves it */
 	CLAIM_NOTHING, /* not dirty: the bit was stale and is clear now */
 	CLAIM_OTHER, /* it does not fit into the run */
 };
@@ -41,7 +41,7 @@ static enum claim hm_writeback_claim(struct hm_pos *pos, u64 pgoff, const struct
 		if (!hm_writeback_fits(run, pos, max_pages))
 			return CLAIM_OTHER;
 		if (hm_word_state(word) == HM_EVICTING && word & HM_W_REDIRTY) {
-			/* A promotion has claimed the unit, which is dirty. */
+			/* A promotion or a move has claimed the unit, which is dirty. */
 			if (cleared)
 				hm_dirty_ensure(pos);
 			return CLAIM_WRITING;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The struct hm_file of cached files, and their index nodes. The core stores its states in them, and it needs to know from
- * the start which units hold no data in the lower file (they are zeroed without a read), and
- * which have holes (a store needs blocks first).
+ * The struct hm_file of cached files, and their index nodes, in which the core stores the states of
+ * units. A new node has to record which units hold no data in the lower file, because a fill zeros
+ * these without a read, and which units have holes, because a store to these needs blocks first.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>

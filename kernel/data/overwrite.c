@@ -27,8 +27,9 @@
 /* Waits for units that other tasks fill, write or evict. */
 #define WAIT_TRIES 1000u
 
+/* An overwrite waits only for overlapping overwrites that are before it in data->overwrites. */
 struct overwrite {
-	struct list_head entry; /* data->overwrite_lock: in data->overwrites, in order of arrival */
+	struct list_head entry; /* data->overwrite_lock: in data->overwrites */
 	u64 first, end; /* in pages */
 };
 

@@ -170,9 +170,9 @@ static ssize_t direct_write_locked(struct inode *inode, struct kiocb *iocb, stru
 }
 
 /*
- * Return true if the lower file system makes such a write with its own i_rwsem shared, if it
- * overwrites blocks with data. The write must not change the mode of the file, and a page must not
- * be written in part.
+ * Return true if the lower file system makes such a write with its own i_rwsem shared, if the
+ * blocks that it overwrites hold data. The write must not change the mode of the file, and a page
+ * must not be written in part.
  */
 static bool direct_is_plain(const struct hugemap_inode *hi, const struct kiocb *iocb,
 			    const struct iov_iter *from)
