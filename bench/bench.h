@@ -13,7 +13,7 @@
  *	plan.c      the configs of a scenario
  *	workload.h  what an operation and a scenario are
  *	scenario.c  the scenarios, and the sums that readers must get; scenario_*.c: the
- *	            order of operations
+ *	            order of operations; random.c: random numbers
  *	engine.h    what an engine and a run are
  *	turns.c     the turns; calibration of the device's depth
  *	run.c       the parent's side of a run; child.c: the child's side

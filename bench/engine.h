@@ -232,7 +232,7 @@ struct usage {
  * @since: time at which a part of the scenario began
  * @left_s: see struct result
  * @left_bytes: see struct result
- * @zipf: constants of its distribution
+ * @zipf: its distribution
  * @random: state of its random numbers
  * @ops: operations done
  * @ops_max: number of operations after which it stops

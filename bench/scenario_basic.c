@@ -11,12 +11,7 @@
 
 uint64_t next_random(struct worker *worker, uint64_t below)
 {
-	uint64_t x = worker->random += 0x9e3779b97f4a7c15ull;
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	x ^= x >> 31;
-	return (uint64_t)((unsigned __int128)x * below >> 64);
+	return random_below(&worker->random, below);
 }
 
 bool next_enough(const struct worker *worker)

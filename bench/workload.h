@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "random.h"
+
 struct worker;
 
 enum op_kind {
@@ -74,11 +76,6 @@ struct scenario {
 	bool twice;
 	bool quick;
 	bool base_pages;
-};
-
-/* The constants of a Zipf distribution over a number of pages. */
-struct zipf {
-	double zeta, eta;
 };
 
 /* scenario_basic.c. The other files use the first two functions, too. */
