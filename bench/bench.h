@@ -21,6 +21,7 @@
  *	files.c     the files; content.c: their content
  *	fast.c      a device as fast as memory
  *	limit.c     memory groups, read_ahead_kb; guard.c: restores everything, with undo.c
+ *	ycsb.c      hugemap bench ycsb
  *	cost.c      the cost for a program that gains nothing; count.c: counts instructions
  *	verdict.c   comparison with the best advice
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output
@@ -28,6 +29,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +41,7 @@
 #include "scenario.h"
 #include "system.h"
 
+#define EXIT_INTERRUPTED 130
 #define POOL_MIN (8 * MB)
 #define MAX_RUNS 100u
 #define MAX_CONFIGS 24u
@@ -144,6 +147,8 @@ const char *config_title(const struct config *config, const struct scenario *sce
 
 /* --- turns.c --- */
 void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads);
+/* The @i-th of @n in a turn. Each turn starts with another one; every second goes backwards. */
+unsigned int turns_order(unsigned int turn, unsigned int i, unsigned int n);
 
 /* --- files.c --- */
 int files_prepare(struct bench *bench);
@@ -153,6 +158,11 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh);
 bool files_cut_tail(struct bench *bench, uint64_t bytes);
 double files_evict(const char *path, uint64_t bytes);
 bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size);
+/*
+ * Find a program or script of the benchmark, "bench/report.py": beside the command in the build
+ * directory, or where it is installed.
+ */
+bool files_find_helper(const char *built, char path[PATH_MAX]);
 
 /* --- row.c --- */
 double result_value(const struct scenario *scenario, const struct result *result);
@@ -182,6 +192,11 @@ void table_intro(const struct bench *bench);
 void table_print(const struct bench *bench, const struct group *group);
 void table_notes(const struct bench *bench);
 void demo_print(const struct bench *bench);
+/* The part of the JSON that all benchmarks have. */
+struct json_t *json_head(const char *program, int format, time_t start, const struct volume *volume,
+			 const struct limits *limits);
+/* Write JSON to a file, or to standard output ("-"), and drop it; returns 0 or -errno. */
+int json_save(struct json_t *json, const char *path);
 int json_write(const struct bench *bench, const char *path);
 /* Returns 0, or -1 after an error message of @command. *@charts: matplotlib could draw charts. */
 int report_write(const struct cli_command *command, struct bench *bench, const char *path,
@@ -192,7 +207,8 @@ void bench_note(struct bench *bench, const char *format, ...) __attribute__((for
 void bench_error(struct bench *bench, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool bench_interrupted(void);
-void bench_interrupt(int signal); /* a handler of signals */
+/* Make SIGINT, SIGTERM and SIGHUP interrupt the benchmark. */
+void bench_catch_signals(void);
 /* Show the progress of a long operation; false: it has to stop. */
 bool bench_progress(struct bench *bench, const char *what, double share);
 

@@ -173,6 +173,7 @@ struct result {
 
 /**
  * struct run - one config of one scenario, once
+ * @child: what its process does: child_main(), or the start of another program
  * @scenario: see struct scenario
  * @config: see struct config
  * @content: of the file
@@ -180,7 +181,8 @@ struct result {
  * @bytes: length of the part of the file that is used
  * @pool_bytes: the pool of the kernel engine
  * @limit_bytes: limit of the memory group, which counts the process's memory and its page
- *	cache; the pool of the kernel engine is charged to no process
+ *	cache; 0 = no group; the pool of the kernel engine is charged to no process
+ * @read_ahead_kb: of the device during the run; 0 = as found
  * @threads: workers, which may be processes
  * @op_bytes: the size of an operation here
  * @ops_max: operations of all workers; 0 = the scenario ends by itself
@@ -194,6 +196,7 @@ struct result {
  * @private: private data of the engine
  */
 struct run {
+	void (*child)(struct run *run);
 	const struct scenario *scenario;
 	const struct config *config;
 	struct content *content;
@@ -201,6 +204,7 @@ struct run {
 	uint64_t bytes;
 	uint64_t pool_bytes;
 	uint64_t limit_bytes;
+	unsigned int read_ahead_kb;
 	unsigned int threads;
 	uint32_t op_bytes;
 	uint64_t ops_max;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -308,4 +309,23 @@ int files_prepare(struct bench *bench)
 		guard_file(bench->write_path);
 	}
 	return 0;
+}
+
+/* --- parts of the benchmark that are no C code of the command --- */
+
+bool files_find_helper(const char *built, char path[PATH_MAX])
+{
+	const char *name = strrchr(built, '/');
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		return false;
+	self[n] = '\0';
+	dirname(self);
+	return (snprintf(path, PATH_MAX, "%s/%s", self, built) < PATH_MAX && !access(path, R_OK)) ||
+	       (snprintf(path, PATH_MAX, "%s/../libexec/hugemap%s", self, name) < PATH_MAX &&
+		!access(path, R_OK)) ||
+	       (snprintf(path, PATH_MAX, HUGEMAP_LIBEXEC "%s", name) < PATH_MAX &&
+		!access(path, R_OK));
 }

@@ -18,6 +18,7 @@
 
 static struct duties {
 	char files[MAX_FILES][4200];
+	char tree[4200];
 	char group[1100];
 	char controllers[64];
 	char without[16];
@@ -45,6 +46,8 @@ static void guard_restore(void)
 	for (i = 0; i < MAX_FILES; i++)
 		if (duties->files[i][0])
 			unlink(duties->files[i]);
+	if (duties->tree[0])
+		tree_remove(duties->tree);
 	if (duties->has_zram)
 		zram_remove(duties->zram, duties->fast_dir);
 	for (i = 0; i < MAX_MODULES; i++)
@@ -125,6 +128,11 @@ void guard_forget_file(const char *path)
 	for (i = 0; i < MAX_FILES; i++)
 		if (!strcmp(duties->files[i], path))
 			duties->files[i][0] = '\0';
+}
+
+void guard_tree(const char *path)
+{
+	snprintf(duties->tree, sizeof(duties->tree), "%s", path);
 }
 
 void guard_group(const char *path)

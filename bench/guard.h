@@ -18,6 +18,8 @@ void guard_release(void);
 /* Delete a file at the end; or do not delete it any more. */
 void guard_file(const char *path);
 void guard_forget_file(const char *path);
+/* Remove a directory at the end, with all that it contains. */
+void guard_tree(const char *path);
 /* Remove this memory group at the end; NULL = none. */
 void guard_group(const char *path);
 /* Restore the controllers of a hierarchy of groups, after the group was removed. */

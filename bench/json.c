@@ -235,14 +235,30 @@ static json_t *bench_json_machine(void)
 			 (double)memory_kb / 1024, "swap_mb", (double)swap_kb / 1024);
 }
 
-static json_t *bench_json_device(const struct bench *bench)
+static json_t *bench_json_device(const struct volume *volume, const struct limits *limits)
 {
-	const struct volume *volume = &bench->volume;
-
 	return json_pack("{s:o, s:o, s:o, s:i}", "name", bench_json_text(volume->device), "model",
 			 bench_json_text(volume->model), "scheduler",
 			 bench_json_text(volume->scheduler), "read_ahead_kb",
-			 limits_read_ahead(bench->limits));
+			 limits_read_ahead(limits));
+}
+
+json_t *json_head(const char *program, int format, time_t start, const struct volume *volume,
+		  const struct limits *limits)
+{
+	struct utsname uts;
+	struct tm tm;
+	char date[32];
+
+	uname(&uts);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&start, &tm));
+	return json_pack(
+		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:{s:s, s:o, s:f}}",
+		"program", program, "format", format, "version", HUGEMAP_VERSION_STRING, "date",
+		date, "machine", bench_json_machine(), "kernel", uts.release, "file_system", "type",
+		volume->type, "options", volume->options, "dir", volume->dir, "device",
+		bench_json_device(volume, limits), "memory_limit", "kind", limits_kind(limits),
+		"why", bench_json_text(limits_why(limits)), "allowance_mb", (double)ALLOWANCE / MB);
 }
 
 static json_t *bench_json_settings(const struct bench *bench)
@@ -273,34 +289,8 @@ static json_t *bench_json_strings(const char (*strings)[256], unsigned int n)
 	return list;
 }
 
-static json_t *bench_json_all(const struct bench *bench)
+int json_save(json_t *json, const char *path)
 {
-	const struct volume *volume = &bench->volume;
-	struct utsname uts;
-	struct tm tm;
-	char date[32];
-
-	uname(&uts);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&bench->date, &tm));
-	return json_pack(
-		"{s:s, s:i, s:s, s:s, s:o, s:s, s:{s:s, s:s, s:s}, s:o, s:o, s:{s:s, s:o, s:f}, "
-		"s:o, s:o, s:o, s:o, s:o}",
-		"program", "hugemap bench", "format", FORMAT, "version", HUGEMAP_VERSION_STRING,
-		"date", date, "machine", bench_json_machine(), "kernel", uts.release, "file_system",
-		"type", volume->type, "options", volume->options, "dir", volume->dir, "device",
-		bench_json_device(bench), "settings", bench_json_settings(bench), "memory_limit",
-		"kind", limits_kind(bench->limits), "why",
-		bench_json_text(limits_why(bench->limits)), "allowance_mb", (double)ALLOWANCE / MB,
-		"kernel_engine_reason", bench_json_text(bench->kernel_reason), "rows",
-		bench_json_rows(bench), "verdicts", bench_json_verdicts(bench), "notes",
-		bench_json_strings(bench->notes, bench->nnotes), "errors",
-		bench_json_strings(bench->errors, bench->nerrors));
-}
-
-/* Write JSON to a file, or to standard output ("-"); returns 0 or -errno. */
-int json_write(const struct bench *bench, const char *path)
-{
-	json_t *json = bench_json_all(bench);
 	FILE *to = strcmp(path, "-") ? fopen(path, "we") : stdout;
 	int err;
 
@@ -313,4 +303,18 @@ int json_write(const struct bench *bench, const char *path)
 	}
 	json_decref(json);
 	return err;
+}
+
+int json_write(const struct bench *bench, const char *path)
+{
+	json_t *json =
+		json_head("hugemap bench", FORMAT, bench->date, &bench->volume, bench->limits);
+
+	json_object_set_new(json, "settings", bench_json_settings(bench));
+	json_object_set_new(json, "kernel_engine_reason", bench_json_text(bench->kernel_reason));
+	json_object_set_new(json, "rows", bench_json_rows(bench));
+	json_object_set_new(json, "verdicts", bench_json_verdicts(bench));
+	json_object_set_new(json, "notes", bench_json_strings(bench->notes, bench->nnotes));
+	json_object_set_new(json, "errors", bench_json_strings(bench->errors, bench->nerrors));
+	return json_save(json, path);
 }

@@ -8,13 +8,13 @@
 #include "limit.h"
 #include "memory.h" /* of steer/ */
 #include "verdict.h"
+#include "ycsb.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <locale.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,7 +25,6 @@
 
 /* Exit statuses beside those of cli.h. */
 #define EXIT_NO_REPORT 3
-#define EXIT_INTERRUPTED 130
 
 #define STEP (16 * MB) /* sizes are multiples of this */
 #define QUICK_PASS 1.2 /* seconds that reading the file may take with --quick */
@@ -72,16 +71,21 @@ static const struct cli_option options[] = {
 
 static int bench_run(int argc, char **argv);
 
+static const struct cli_command *const parts[] = { &ycsb_command, NULL };
+
 const struct cli_command bench_command = {
 	.name = "bench",
-	.synopsis = "[OPTION]...",
+	.synopsis = "[ycsb] [OPTION]...",
 	.summary = "Compare HugeMap with Linux mmap, read/write and the device.",
 	.options = options,
+	.parts = parts,
 	.notes =
+		"Commands:  ycsb\n"
 		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
 		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read cost\n"
 		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
+		"`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
 		"wrong data, 2 if the command line is wrong, 3 if only the report could not be\n"
 		"written, 130 if interrupted.\n",
@@ -401,16 +405,6 @@ static bool bench_has_engine(const struct bench *bench, const struct engine *eng
 	return false;
 }
 
-static void bench_catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = bench_interrupt };
-	size_t i;
-
-	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaction(signals[i], &action, NULL);
-}
-
 static void bench_note_circumstances(struct bench *bench)
 {
 	unsigned int found = limits_read_ahead(bench->limits);
@@ -585,14 +579,18 @@ static void bench_free(struct bench *bench)
 
 static int bench_run(int argc, char **argv)
 {
-	struct bench *bench = calloc(1, sizeof(*bench));
+	const struct cli_command *part = argc > 1 ? cli_part(&bench_command, argv[1]) : NULL;
+	struct bench *bench;
 	bool alone, tables;
 	const char *dir;
 	int status;
 
+	setlocale(LC_CTYPE, "");
+	if (part)
+		return part->run(argc - 1, argv + 1);
+	bench = calloc(1, sizeof(*bench));
 	if (!bench)
 		return cli_fail(&bench_command, "too little memory");
-	setlocale(LC_CTYPE, "");
 	dir = bench_parse(&bench->settings, argc, argv);
 	bench_complete(&bench->settings);
 	alone = bench->settings.json && !strcmp(bench->settings.json, "-");

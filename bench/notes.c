@@ -8,9 +8,19 @@
 
 static volatile sig_atomic_t interrupted;
 
-void bench_interrupt(int signal)
+static void notes_interrupt(int signal)
 {
 	interrupted = signal;
+}
+
+void bench_catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = notes_interrupt };
+	size_t i;
+
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaction(signals[i], &action, NULL);
 }
 
 bool bench_interrupted(void)

@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,29 +12,6 @@
 /* The exit status of report.py if this Python has no matplotlib: the page has no charts. */
 #define NO_MATPLOTLIB 3
 #define NO_PYTHON 127
-
-/* Find report.py: beside the command in the build directory, or where it is installed. */
-static bool report_find_script(char path[PATH_MAX])
-{
-	static const char *const places[] = {
-		"bench/report.py",
-		"../libexec/hugemap/report.py",
-	};
-	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	size_t i;
-
-	if (n < 0)
-		return false;
-	self[n] = '\0';
-	dirname(self);
-	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		if (snprintf(path, PATH_MAX, "%s/%s", self, places[i]) < PATH_MAX &&
-		    !access(path, R_OK))
-			return true;
-	snprintf(path, PATH_MAX, "%s", HUGEMAP_LIBEXEC "/report.py");
-	return !access(path, R_OK);
-}
 
 /* Returns the exit status of the script. */
 static int report_try_python(const char *python, const char *script, const char *json,
@@ -89,7 +65,7 @@ int report_write(const struct cli_command *command, struct bench *bench, const c
 	char script[PATH_MAX], json[] = "/tmp/hugemap-bench-XXXXXX";
 	int fd, err;
 
-	if (!report_find_script(script)) {
+	if (!files_find_helper("bench/report.py", script)) {
 		cli_fail(command, "report.py, which makes the report, is not where it was "
 				  "installed");
 		return -1;

@@ -4,7 +4,6 @@
  */
 #include "run.h"
 #include "bench.h"
-#include "child.h"
 #include "guard.h"
 #include "limit.h"
 
@@ -28,7 +27,8 @@ _Noreturn static void run_start_child(struct run *run)
 	guard_release();
 	if (!limits_join(run->limits))
 		die(run, "the memory group could not be entered: %s", strerror(errno));
-	child_main(run);
+	run->child(run);
+	_exit(0);
 }
 
 static bool run_wait(struct run *run, pid_t pid, int *status)
@@ -91,33 +91,42 @@ static void run_warm_memory(uint64_t bytes)
 	munmap(at, bytes);
 }
 
-bool run_carry_out(struct run *run)
+static void run_in_child(struct run *run)
 {
 	struct result *result = run->result;
-	double warm = result->warm;
 	int status = 0;
 	pid_t pid;
 
-	*result = (struct result){ .warm = warm };
-	if (!limits_begin(run->limits, run->limit_bytes)) {
-		snprintf(result->error, sizeof(result->error), "no memory group could be made: %s",
-			 strerror(errno));
-		return false;
-	}
 	run_warm_memory(run->limit_bytes > run->pool_bytes ? run->limit_bytes : run->pool_bytes);
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {
 		snprintf(result->error, sizeof(result->error), "fork: %s", strerror(errno));
-		limits_end(run->limits);
-		return false;
+		return;
 	}
 	if (!pid)
 		run_start_child(run);
-	if (!run_wait(run, pid, &status))
+	if (!run_wait(run, pid, &status) || status)
 		result->ok = false;
 	run_explain(result, status);
 	result->group_peak_bytes = limits_peak(run->limits);
+}
+
+bool run_carry_out(struct run *run)
+{
+	struct result *result = run->result;
+	double warm = result->warm;
+
+	*result = (struct result){ .warm = warm };
+	if (run->read_ahead_kb && !limits_set_read_ahead(run->limits, run->read_ahead_kb))
+		snprintf(result->error, sizeof(result->error), "read_ahead_kb could not be set");
+	else if (run->limit_bytes && !limits_begin(run->limits, run->limit_bytes))
+		snprintf(result->error, sizeof(result->error), "no memory group could be made: %s",
+			 strerror(errno));
+	else
+		run_in_child(run);
 	limits_end(run->limits);
+	if (run->read_ahead_kb)
+		limits_restore_read_ahead(run->limits);
 	return result->ok;
 }

@@ -4,6 +4,7 @@
  * over the minutes affect all configs alike.
  */
 #include "bench.h"
+#include "child.h"
 #include "limit.h"
 #include "run.h"
 
@@ -68,12 +69,14 @@ static struct run turns_make_run(const struct turns *turns, const struct config 
 	double pass = (double)turns->bytes / MB / bench->device_mb_s;
 
 	return (struct run){
+		.child = child_main,
 		.scenario = scenario,
 		.config = config,
 		.content = scenario->writes ? bench->write_content : bench->read_content,
 		.path = scenario->writes ? bench->write_path : bench->read_path,
 		.bytes = turns->bytes,
 		.pool_bytes = turns->pool,
+		.read_ahead_kb = config->read_ahead_kb,
 		.limit_bytes = (config->engine == &engine_kernel ? 0 : turns->pool) + ALLOWANCE,
 		.threads = turns->threads,
 		/* The device is faster with larger pieces. */
@@ -134,8 +137,6 @@ static bool turns_check_sum(struct turns *turns, const struct run *run)
 
 static bool turns_do_run(struct turns *turns, struct run *run)
 {
-	struct bench *bench = turns->bench;
-	unsigned int read_ahead = run->config->read_ahead_kb;
 	bool ok;
 
 	if (!turns_prepare(turns, run)) {
@@ -143,18 +144,10 @@ static bool turns_do_run(struct turns *turns, struct run *run)
 			 "there is no file to work on");
 		return false;
 	}
-	if (read_ahead && !limits_set_read_ahead(bench->limits, read_ahead)) {
-		snprintf(run->result->error, sizeof(run->result->error),
-			 "read_ahead_kb could not be set");
-		return false;
-	}
-	ok = run_carry_out(run);
-	if (read_ahead)
-		limits_restore_read_ahead(bench->limits);
-	ok = ok && turns_check_sum(turns, run);
+	ok = run_carry_out(run) && turns_check_sum(turns, run);
 	if (run->scenario->writes)
-		run->content->known = ok &&
-				      (run->content->known || run->bytes == bench->settings.size);
+		run->content->known =
+			ok && (run->content->known || run->bytes == turns->bench->settings.size);
 	return ok;
 }
 
@@ -202,12 +195,9 @@ static void turns_one_run(struct turns *turns, struct row *row, unsigned int tur
 	bench->runs_done++;
 }
 
-/* Each turn starts with another row, and every second turn goes backwards. */
-static struct row *turns_next_row(const struct group *group, unsigned int turn, unsigned int i)
+unsigned int turns_order(unsigned int turn, unsigned int i, unsigned int n)
 {
-	unsigned int at = turn & 1 ? group->nrows - i : i;
-
-	return &group->rows[(at + turn) % group->nrows];
+	return ((turn & 1 ? n - i : i) + turn) % n;
 }
 
 /* Returns whether --quick has time for another turn. */
@@ -238,7 +228,7 @@ static void turns_take(struct turns *turns)
 		snprintf(doing, sizeof(doing), "turn %u of %u", turn + 1, runs);
 		turns->doing = doing;
 		for (i = 0; i < group->nrows && !bench_interrupted(); i++) {
-			struct row *row = turns_next_row(group, turn, i);
+			struct row *row = &group->rows[turns_order(turn, i, group->nrows)];
 
 			if (!row->failed[0])
 				turns_one_run(turns, row, turn, turn + 1 == runs);

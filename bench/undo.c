@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,22 @@
 /* A process that was just killed may still have files open: repeat this often, every 50 ms. */
 #define TRIES 200
 #define PAUSE 50000 /* us */
+
+static int undo_remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+void tree_remove(const char *path)
+{
+	int tries;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		if (!nftw(path, undo_remove_entry, 16, FTW_DEPTH | FTW_PHYS) || errno == ENOENT)
+			return;
+		usleep(PAUSE);
+	}
+}
 
 /* Kill the remaining processes of a group. */
 static void undo_kill_all(const char *group)

@@ -14,6 +14,8 @@
 void group_remove(const char *path);
 /* Remove a module that the benchmark has loaded; "" = none. */
 void module_remove(const char *module);
+/* Remove a directory with all that it contains. */
+void tree_remove(const char *path);
 /* Remove a zram device, after @dir was unmounted; "" = it is not mounted. */
 void zram_remove(int zram, const char *dir);
 /* Write a setting of a zram device. */

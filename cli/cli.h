@@ -48,6 +48,7 @@ struct cli_option {
  * @notes: text below the options in --help, or NULL
  * @letters: keys that are also short options ("-o"); NULL = none
  * @in_order: options end at the first operand
+ * @parts: commands that its first operand can name, up to NULL; NULL = none
  * @page: the command whose manual page describes this one; NULL = its own; "" = hugemap(1)
  * @run: runs the command; argv[0] is its name; returns the exit status
  */
@@ -59,6 +60,7 @@ struct cli_command {
 	const char *notes;
 	const char *letters;
 	bool in_order;
+	const struct cli_command *const *parts;
 	const char *page;
 	int (*run)(int argc, char **argv);
 };
@@ -82,6 +84,8 @@ extern const struct cli_command top_command;
 extern const struct cli_command umount_command;
 
 /* --- options.c --- */
+/* The part of a command that an operand names, or NULL. Its name is "COMMAND PART". */
+const struct cli_command *cli_part(const struct cli_command *command, const char *operand);
 void cli_parse(struct cli_parser *parser, const struct cli_command *command, int argc, char **argv);
 
 /**

@@ -90,6 +90,8 @@ static int main_help(int argc, char **argv)
 	command = main_find(argv[1]);
 	if (!command)
 		cli_usage(NULL, "there is no command '%s'", argv[1]);
+	if (argc > 2 && cli_part(command, argv[2]))
+		command = cli_part(command, argv[2]);
 	cli_help(stdout, command);
 	return CLI_OK;
 }

@@ -15,6 +15,16 @@ static bool options_has_letter(const struct cli_command *command, const struct c
 	return command->letters && strchr(command->letters, option->key);
 }
 
+const struct cli_command *cli_part(const struct cli_command *command, const char *operand)
+{
+	const struct cli_command *const *part;
+
+	for (part = command->parts; part && *part; part++)
+		if (!strcmp((*part)->name + strlen(command->name) + 1, operand))
+			return *part;
+	return NULL;
+}
+
 void cli_parse(struct cli_parser *parser, const struct cli_command *command, int argc, char **argv)
 {
 	const struct cli_option *option;

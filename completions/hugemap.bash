@@ -5,9 +5,9 @@ _hugemap_commands() {
 	"$1" help 2>/dev/null | sed -n 's/^  \([a-z]*\)  .*/\1/p'
 }
 
-# "--option ARGUMENT" lines; a letter has a line of its own.
+# "--option ARGUMENT" lines of "COMMAND" or "COMMAND PART"; a letter has a line of its own.
 _hugemap_options() {
-	"$1" help "$2" 2>/dev/null |
+	"$1" help $2 2>/dev/null |
 		sed -n -e 'h; s/^  \(-.\), --[a-z-]* \([^ ]*\)  .*/\1 \2/p; g' \
 			-e 's/^  \(-., \)\{0,1\}\(--[a-z-]*\) \([^ ]*\)  .*/\2 \3/p'
 }
@@ -18,8 +18,8 @@ _hugemap_words() {
 
 	case $4 in
 	*'|'*) echo "${4//|/ }" ;;
-	NAME) "$1" help "$2" 2>/dev/null | sed -n "s/^${title^}s: *//p" ;;
-	WORD) "$1" help "$2" 2>/dev/null | sed -n "s/,//g; s/ or / /; s/^  $3 $4 *//p" ;;
+	NAME) "$1" help $2 2>/dev/null | sed -n "s/^${title^}s: *//p" ;;
+	WORD) "$1" help $2 2>/dev/null | sed -n "s/,//g; s/ or / /; s/^  $3 $4 *//p" ;;
 	esac
 }
 
@@ -64,13 +64,18 @@ _hugemap_program() {
 }
 
 _hugemap() {
-	local program=$1 current=$2 command=${COMP_WORDS[1]} option='' name argument i
+	local program=$1 current=$2 command=${COMP_WORDS[1]} option='' name argument parts i
 	local -A takes=()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)) || [[ $command == help && COMP_CWORD -eq 2 ]]; then
 		_hugemap_lines < <(compgen -W "$(_hugemap_commands "$program")" -- "$current")
 		return
+	fi
+	# A part of a command, as in `hugemap bench ycsb`, has options of its own.
+	parts=$(_hugemap_words "$program" "$command" --command NAME)
+	if ((COMP_CWORD > 2)) && [[ " $parts " == *" ${COMP_WORDS[2]} "* ]]; then
+		command="$command ${COMP_WORDS[2]}"
 	fi
 	while read -r name argument; do
 		takes[$name]=$argument
@@ -99,6 +104,7 @@ _hugemap() {
 		_hugemap_lines < <(compgen -W "${!takes[*]}" -- "$current")
 	else
 		case $command in
+		bench) _hugemap_lines < <(compgen -W "$parts" -- "$current") ;;
 		attach) _hugemap_lines < <(cd /proc && compgen -G "$current*" -X '![0-9]*') ;;
 		mount) _hugemap_files -f "$current" ;;
 		check | run) _hugemap_program "$COMP_CWORD" "$current" ;;

@@ -8,7 +8,7 @@ end
 # Lines of an option, its argument and its description, with tabs between them; a letter
 # has a line of its own.
 function __hugemap_options
-    $argv[1] help $argv[2] 2>/dev/null |
+    $argv[1] help (string split ' ' -- $argv[2]) 2>/dev/null |
         string replace -rf '^  (?:(-.), )?(--[a-z-]+)(?: (\S+))?  +(.*)' '$1 $2\t$3\t$4' |
         while read -l line
             set -l parts (string split -m 1 \t -- $line)
@@ -37,7 +37,7 @@ function __hugemap_argument -a program command option argument text
             string split '|' -- $argument
         case NAME
             set -l title (string sub -s 3 -- $option)
-            $program help $command 2>/dev/null | string replace -rfi "^$title""s: *" '' |
+            $program help (string split ' ' -- $command) 2>/dev/null | string replace -rfi "^$title""s: *" '' |
                 string split -n ' '
         case WORD
             string replace -a , '' -- $text | string replace ' or ' ' ' | string split -n ' '
@@ -52,6 +52,12 @@ function __hugemap_complete
     if test (count $words) -eq 1; or test "$command" = help
         test (count $words) -gt 2; or __hugemap_commands $program
         return
+    end
+    # A part of a command, as in `hugemap bench ycsb`, has options of its own.
+    set -l parts ($program help $command 2>/dev/null | string replace -rf '^Commands: *' '' | string split -n ' ')
+    if test (count $words) -gt 2; and contains -- "$words[3]" $parts
+        set command "$command $words[3]"
+        set parts
     end
     set -l options (__hugemap_options $program $command)
 
@@ -83,6 +89,8 @@ function __hugemap_complete
         string replace -r '\t[^\t]*\t' '\t' -- $options
     else
         switch $command
+            case bench
+                printf '%s\n' $parts
             case attach
                 __fish_complete_pids
             case mount

@@ -37,6 +37,7 @@ LAYERS = {
     "preload": ["steer"],
     "cli": ["include", "preload", "steer"],
     "bench": ["cli", "include", "steer"],
+    "bench/ycsb": ["bench"],
     "python/src": ["include"],
 }
 

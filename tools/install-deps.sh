@@ -11,6 +11,7 @@
 #	tools/install-deps.sh programs	for `make programs`; packages of PyPI go into
 #				~/.cache/hugemap/programs. If a program cannot be
 #				installed, its rows are skipped
+#	tools/install-deps.sh ycsb	for `hugemap bench ycsb`
 #	tools/install-deps.sh deb	for `make deb`, as root
 #	tools/install-deps.sh vm	for virtual machines, with all kernels
 #
@@ -25,7 +26,8 @@ guest="gcc libc6-dev make kmod qemu-system-x86 busybox-static e2fsprogs xfsprogs
 tests="$unit $python $guest python3-pip python3-mesonpy python3-numpy python3-pytest python3-matplotlib
 	python3-joblib linux-headers-cloud-$(dpkg --print-architecture) patch mandoc
 	util-linux clang-format-19 sparse python3 dkms fio zsh fish libjemalloc-dev libmimalloc-dev mold
-	musl-tools systemd rpm rpmlint makepkg fakeroot libarchive-tools shellcheck"
+	musl-tools systemd rpm rpmlint makepkg fakeroot libarchive-tools shellcheck liblmdb-dev
+	librocksdb-dev"
 # For programs of 32 bits.
 [ "$(dpkg --print-architecture)" != amd64 ] || tests="$tests gcc-multilib"
 programs="gcc libc6-dev binutils fio sqlite3 rocksdb-tools stress-ng ripgrep grep git mold
@@ -40,6 +42,7 @@ unit) want=$unit ;;
 test) want=$tests ;;
 python) want=$python ;;
 programs) want=$programs ;;
+ycsb) want="$build liblmdb-dev librocksdb-dev" ;;
 deb) want="git mmdebstrap python3" ;;
 vm) want="$guest sparse flex bison bc xz-utils libelf-dev" ;;
 *)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import statistics
 import subprocess
@@ -15,6 +16,7 @@ import time
 import unittest
 
 HUGEMAP = os.environ["HUGEMAP"]
+YCSB = os.path.join(os.environ["BUILD_ROOT"], "bench/ycsb/hugemap-ycsb")
 SMALL = ["--size", "64M", "--pool", "16M", "--runs", "2", "--threads", "1"]
 SCENARIOS = {"seq-read", "seq-write", "rewrite", "rand-4k", "rand-1m", "loads", "mixed",
              "checkpoint", "restore", "log", "zipf-4k", "hot-tenth", "strided", "backward",
@@ -426,6 +428,141 @@ class Bench(unittest.TestCase):
                 result = subprocess.run([HUGEMAP, "bench", *args], capture_output=True, text=True)
                 self.assertIn(result.returncode, (1, 2))
                 self.assertGreater(len(result.stderr.split()), 3)
+
+
+@unittest.skipUnless(os.path.exists(YCSB), "hugemap-ycsb is not built: it needs LMDB and RocksDB")
+class Ycsb(unittest.TestCase):
+    """hugemap bench ycsb: answers, and what it leaves; no times."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(dir="/var/tmp")
+        self.addCleanup(directory.cleanup)
+        self.dir = directory.name
+
+    def bench(self, *args, command=HUGEMAP):
+        return subprocess.run([command, "bench", "ycsb", "--dir", self.dir, "--runs", "1",
+                               "--records", "2001", "--value", "504", *args],
+                              capture_output=True, text=True)
+
+    def foreign(self, program):
+        """A copy of the command that starts another program instead of hugemap-ycsb."""
+        os.makedirs(f"{self.dir}/bin/bench/ycsb")
+        command = shutil.copy(HUGEMAP, f"{self.dir}/bin/hugemap")
+        if program:
+            path = f"{self.dir}/bin/bench/ycsb/hugemap-ycsb"
+            with open(path, "w") as file:
+                file.write(program)
+            os.chmod(path, 0o755)
+        return command
+
+    def test_all_stores_and_modes_give_the_same_answers(self):
+        table = self.bench("--workload", "c").stdout
+        self.assertLessEqual(max(map(len, table.splitlines())), 80, table)
+        result = self.bench("--threads", "2", "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        data = json.loads(result.stdout)
+        self.assertEqual((data["errors"], data["settings"]["records"]), ([], 2000))
+        modes = {"plain", "random", "steered"}
+        seen = {(row["workload"], row["store"], row["mode"]) for row in data["rows"]}
+        for workload in ("load", *"abcdef"):
+            self.assertLessEqual({(workload, store, mode) for store in ("lmdb", "rocksdb")
+                                  for mode in modes}, seen)
+            self.assertIn((workload, "rocksdb", "pread"), seen)
+            runs = [run for row in data["rows"] if row["workload"] == workload
+                    for run in row["runs"]]
+            self.assertEqual({run["ops"] for run in runs}, {2000})
+            self.assertEqual({run["digest"] for run in runs}, {runs[0]["expected"]}, workload)
+            for run in runs:
+                self.assertEqual(run["read_us"] is None, workload == "load")
+                self.assertEqual(run["write_us"] is None, workload == "c")
+        self.assertNotIn(("c", "lmdb", "pread"), seen)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_seeds_and_distributions_differ(self):
+        def digests(*args):
+            result = self.bench("--workload", "c", "--store", "lmdb", "--mode", "plain", "--json",
+                                "-", "--runs", "2", *args)
+            return {run["digest"] for run in json.loads(result.stdout)["rows"][0]["runs"]}
+
+        self.assertEqual(len(digests() | digests("--distribution", "uniform")), 4)
+
+    def test_a_wrong_byte_in_a_store_is_found(self):
+        def run(workload):
+            job = (f"store=0,workload={workload},threads=1,seed=0,uniform=1,pread=0,random=0,warm=0,"
+                   "settle=0,records=500,operations=500,value=1000,buffer=0,milliseconds=0")
+            done = subprocess.run([YCSB, self.dir, job], check=True, capture_output=True)
+            return json.loads(done.stdout)
+
+        def read():
+            return run(3)
+
+        run(0)
+        before = read()
+        self.assertEqual(before["digest"], before["expected"])
+        with open(f"{self.dir}/data.mdb", "r+b") as file:
+            data = bytearray(file.read())
+            for at in range(0, len(data) - 4096, 4096):
+                data[at + 4000] ^= 1  # in the value at the end of a leaf
+            file.seek(3 * 4096)
+            file.write(data[3 * 4096:])
+        after = read()
+        self.assertNotEqual(after["digest"], before["digest"])
+        self.assertEqual(after["expected"], before["expected"])
+
+    def test_a_wrong_answer_fails_the_benchmark(self):
+        command = self.foreign(f"#!/bin/sh\n{YCSB} \"$@\" | sed 's/\"digest\": \"./&x/'\n")
+        result = self.bench("--workload", "c", "--store", "lmdb", "--mode", "plain", "--json", "-",
+                            command=command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("c, lmdb, plain: an answer was wrong", result.stderr)
+        self.assertEqual(json.loads(result.stdout)["rows"], [])
+
+    def test_lost_records_fail_the_benchmark(self):
+        command = self.foreign(f"#!/bin/sh\n{YCSB} \"$@\" | sed '/expected/!s/\"ops\": ./&1/'\n")
+        result = self.bench("--store", "rocksdb", command=command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("load, rocksdb, without a limit: the store has other records", result.stderr)
+
+    def test_a_store_that_cannot_be_copied_fails_the_benchmark(self):
+        command = self.foreign(f"#!/bin/sh\n{YCSB} \"$@\"\ncase $2 in *workload=7*) mv $1 $1.gone;; esac\n")
+        result = self.bench("--workload", "a", "--store", "lmdb", "--mode", "plain", command=command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("a, lmdb, plain: cp: cannot stat", result.stderr)
+
+    def test_a_missing_program_is_explained(self):
+        result = self.bench(command=self.foreign(None))
+        if "libexec" in result.stderr or result.returncode == 0:
+            self.skipTest("hugemap-ycsb is installed")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("librocksdb-dev", result.stderr)
+
+    def test_an_interruption_leaves_nothing(self):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+            bench = subprocess.Popen([HUGEMAP, "bench", "ycsb", "--dir", self.dir, "--records",
+                                      "100000"], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL)
+            self.addCleanup(bench.kill)
+            while not glob.glob(f"{self.dir}/*/*/*"):
+                self.assertIsNone(bench.poll(), "the benchmark ended too early")
+                time.sleep(0.005)
+            children = read_line(f"/proc/{bench.pid}/task/{bench.pid}/children").split()
+            guard, = [pid for pid in children if os.getsid(int(pid)) == int(pid)]
+            descriptor = os.pidfd_open(int(guard))
+            bench.send_signal(number)
+            self.assertEqual(bench.wait(), status)
+            select.select([descriptor], [], [])
+            os.close(descriptor)
+            self.assertEqual((os.listdir(self.dir), cgroups(bench.pid)), ([], []))
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in (["--records", "5"], ["--value", "8"], ["--value", "1M"], ["--pool", "1M"],
+                     ["--workload", "g"], ["--store", "x"], ["--mode", "fast"], ["--threads", "0"],
+                     ["--distribution", "normal"], ["--mode", "pread", "--store", "lmdb"],
+                     ["--dir", "/nonexistent"], ["--scenario", "rand-4k"], ["more"]):
+            with self.subTest(args):
+                result = self.bench(*args)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertRegex(result.stderr, "^hugemap bench ycsb: .*\n$")
 
 
 if __name__ == "__main__":
