@@ -64,6 +64,41 @@ static struct usage child_usage_since(const struct usage *before)
 	return now;
 }
 
+/* Interrupts count as system time. Time that the host took away is left out. */
+static struct machine_time child_read_machine(void)
+{
+	double user, nice, system, idle, iowait, irq, softirq;
+	struct machine_time now = {};
+	char line[256];
+
+	if (read_line("/proc/stat", line, sizeof(line)) &&
+	    sscanf(line, "cpu %lf %lf %lf %lf %lf %lf %lf", &user, &nice, &system, &idle, &iowait,
+		   &irq, &softirq) == 7)
+		now = (struct machine_time){
+			.user = user + nice,
+			.system = system + irq + softirq,
+			.iowait = iowait,
+			.idle = idle,
+		};
+	return now;
+}
+
+static struct machine_time child_machine_since(const struct machine_time *before)
+{
+	struct machine_time now = child_read_machine();
+	double all;
+
+	now.user -= before->user;
+	now.system -= before->system;
+	now.iowait -= before->iowait;
+	now.idle -= before->idle;
+	all = now.user + now.system + now.iowait + now.idle;
+	if (!(all > 0))
+		return (struct machine_time){}; /* shorter than a tick */
+	return (struct machine_time){ now.user / all, now.system / all, now.iowait / all,
+				      now.idle / all };
+}
+
 /* --- workers --- */
 
 static void child_chase(struct worker *worker, const uint64_t *words, uint32_t loads)
@@ -346,6 +381,7 @@ static void child_warm_up(struct run *run)
 void child_main(struct run *run)
 {
 	const struct engine *engine = run->config->engine;
+	struct machine_time machine;
 	struct usage before, usage;
 	double start, seconds;
 	int counter = counter_open();
@@ -358,6 +394,7 @@ void child_main(struct run *run)
 	child_start_workers(run);
 	run->deadline = cli_now() + run->seconds_max;
 	before = child_read_usage();
+	machine = child_read_machine();
 	counted = counter_read(counter);
 	start = cli_now();
 	pthread_barrier_wait(&team->go);
@@ -366,6 +403,7 @@ void child_main(struct run *run)
 		engine->sync(run, 0, run->bytes);
 	seconds = cli_now() - start;
 	usage = child_usage_since(&before);
+	run->result->machine = child_machine_since(&machine);
 	run->result->instructions = counter_read(counter) - counted;
 	child_fill_result(run, seconds, &usage);
 	if (!child_is_apart(run)) {

@@ -123,6 +123,11 @@ struct steered {
 	char reason[120];
 };
 
+/* CPU time of all processes of the machine, as in /proc/stat: in ticks, or as shares of 1. */
+struct machine_time {
+	double user, system, iowait, idle;
+};
+
 /**
  * struct result - the result of a run, in memory shared with the child
  * @ok: the run was completed
@@ -131,6 +136,7 @@ struct steered {
  * @user_s: CPU, of all threads
  * @sys_s: CPU, of all threads
  * @pool_s: time to make the pool of the kernel engine, before the clock started
+ * @machine: shares of the time of all processors during the run
  * @ops: operations done by each worker
  * @bytes: bytes of these operations
  * @sum: of the data that all workers have read
@@ -154,6 +160,7 @@ struct result {
 	double user_s;
 	double sys_s;
 	double pool_s;
+	struct machine_time machine;
 	uint64_t ops[MAX_THREADS];
 	uint64_t bytes;
 	uint64_t sum;

@@ -73,6 +73,10 @@ static json_t *bench_json_run(const struct row *row, const struct result *result
 	if (result->instructions)
 		json_object_set_new(run, "instructions",
 				    json_integer((json_int_t)result->instructions));
+	json_object_set_new(run, "machine_time",
+			    json_pack("{s:f, s:f, s:f, s:f}", "user", result->machine.user,
+				      "system", result->machine.system, "iowait",
+				      result->machine.iowait, "idle", result->machine.idle));
 	if (result->left_s > 0)
 		json_object_set_new(run, "left_s", json_real(result->left_s));
 	if (row->config.engine == &engine_steer)

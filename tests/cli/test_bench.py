@@ -215,6 +215,18 @@ class Bench(unittest.TestCase):
                 self.assertEqual(row["bytes"], 64 << 20)
                 self.assertGreater(row["faults"], 0)
 
+    def test_the_time_of_the_machine_is_divided(self):
+        """The paper's figure of checkpoint and restore has these shares."""
+        for row in self.rows:
+            for run in row["runs"]:
+                shares = run["machine_time"]
+                self.assertEqual(set(shares), {"user", "system", "iowait", "idle"})
+                self.assertTrue(all(0 <= share <= 1 for share in shares.values()), shares)
+                if run["seconds"] > 0.1:  # longer than a tick
+                    self.assertAlmostEqual(sum(shares.values()), 1, delta=0.01)
+        runs = [run for row in self.rows if row["scenario"] == "loads" for run in row["runs"]]
+        self.assertTrue(any(run["machine_time"]["user"] for run in runs), runs)
+
     def test_a_log_is_of_small_records(self):
         for row in self.rows:
             if row["scenario"] != "log":
