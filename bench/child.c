@@ -9,6 +9,7 @@
 #include "cli.h"
 #include "content.h"
 #include "count.h"
+#include "limit.h"
 #include "engine.h"
 #include "scenario.h"
 #include "system.h"
@@ -189,8 +190,13 @@ static void child_work(struct worker *worker)
 	while (run->scenario->next(worker, &op)) {
 		child_do_op(worker, &op, source);
 		worker->ops += run->scenario->in_memory ? op.length : 1;
-		worker->bytes += run->scenario->in_memory ? op.length * 8ull : op.length;
+		/* The sampler reads both fields meanwhile. */
+		__atomic_store_n(&worker->bytes,
+				 worker->bytes +
+					 (run->scenario->in_memory ? op.length * 8ull : op.length),
+				 __ATOMIC_RELAXED);
 	}
+	__atomic_store_n(&worker->done, true, __ATOMIC_RELAXED);
 }
 
 static void *child_worker_main(void *arg)
@@ -361,6 +367,32 @@ static void child_fill_result(struct run *run, double seconds, const struct usag
 			child_add_counted(result, &team->workers[i].counted);
 }
 
+/* --- throughput over time --- */
+
+/* Record the progress of all workers until one has finished. */
+static void *child_sample(void *arg)
+{
+	struct run *run = arg;
+	uint64_t full = run->limit_bytes - run->limit_bytes / 64;
+	double start = cli_now();
+	unsigned int i, steps = 0;
+
+	for (;;) {
+		uint64_t bytes = 0;
+
+		for (i = 0; i < run->threads; i++) {
+			const struct worker *worker = &team->workers[i];
+
+			if (__atomic_load_n(&worker->done, __ATOMIC_RELAXED))
+				return NULL;
+			bytes += __atomic_load_n(&worker->bytes, __ATOMIC_RELAXED);
+		}
+		if (steps++)
+			curve_add(&run->result->curve, bytes, limits_peak(run->limits) >= full);
+		cli_sleep(start + steps * CURVE_STEP_S - cli_now());
+	}
+}
+
 /* Bring all data into memory, and find how much of it is mapped by 2 MB pages. */
 static void child_warm_up(struct run *run)
 {
@@ -383,6 +415,7 @@ void child_main(struct run *run)
 	const struct engine *engine = run->config->engine;
 	struct machine_time machine;
 	struct usage before, usage;
+	pthread_t sampler;
 	double start, seconds;
 	int counter = counter_open();
 	uint64_t counted;
@@ -398,7 +431,11 @@ void child_main(struct run *run)
 	counted = counter_read(counter);
 	start = cli_now();
 	pthread_barrier_wait(&team->go);
+	if (run->scenario->curve && pthread_create(&sampler, NULL, child_sample, run))
+		die(run, "a thread could not be started");
 	child_wait_for_workers(run);
+	if (run->scenario->curve)
+		pthread_join(sampler, NULL);
 	if (run->scenario->writes && !child_in_processes(run))
 		engine->sync(run, 0, run->bytes);
 	seconds = cli_now() - start;

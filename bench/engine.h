@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "curve.h"
 #include "page.h" /* of steer/ */
 #include "workload.h"
 
@@ -151,6 +152,7 @@ struct machine_time {
  * @left_s: time that the operations after the time limit would have taken
  * @left_bytes: bytes of these operations
  * @steered: see struct steered
+ * @curve: throughput over time, if scenario->curve
  * @warm: share of the file that was still in the page cache before the run
  */
 struct result {
@@ -175,6 +177,7 @@ struct result {
 	double left_s;
 	uint64_t left_bytes;
 	struct steered steered;
+	struct curve curve;
 	double warm;
 };
 
@@ -246,6 +249,7 @@ struct usage {
  * @zipf: its distribution
  * @random: state of its random numbers
  * @ops: operations done
+ * @done: it has finished
  * @ops_max: number of operations after which it stops
  * @bytes: of the operations done
  * @sum: of the data that it has read, or the last address of a chase
@@ -264,6 +268,7 @@ struct worker {
 	struct zipf zipf;
 	uint64_t random;
 	uint64_t ops, ops_max;
+	bool done;
 	uint64_t bytes;
 	uint64_t sum;
 	uint64_t synced;

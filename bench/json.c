@@ -50,6 +50,21 @@ static json_t *bench_json_steered(const struct steered *steered)
 			 (double)steered->advice_ns / 1e9, "advice", acts);
 }
 
+static json_t *bench_json_curve(const struct curve *curve)
+{
+	double before = 0, after = 0;
+	json_t *samples = json_array();
+	unsigned int i;
+
+	curve_sides(curve, &before, &after);
+	for (i = 0; i < curve->n; i++)
+		json_array_append_new(samples, json_integer((json_int_t)curve->bytes[i]));
+	return json_pack("{s:f, s:o, s:o, s:o, s:o, s:o}", "step_s", CURVE_STEP_S, "bytes", samples,
+			 "full_s", bench_json_number(curve->full * CURVE_STEP_S), "before_mb_s",
+			 bench_json_number(before), "after_mb_s", bench_json_number(after), "ratio",
+			 before > 0 ? json_real(after / before) : json_null());
+}
+
 static json_t *bench_json_run(const struct row *row, const struct result *result)
 {
 	const struct scenario *scenario = row->scenario;
@@ -77,6 +92,8 @@ static json_t *bench_json_run(const struct row *row, const struct result *result
 			    json_pack("{s:f, s:f, s:f, s:f}", "user", result->machine.user,
 				      "system", result->machine.system, "iowait",
 				      result->machine.iowait, "idle", result->machine.idle));
+	if (scenario->curve)
+		json_object_set_new(run, "curve", bench_json_curve(&result->curve));
 	if (result->left_s > 0)
 		json_object_set_new(run, "left_s", json_real(result->left_s));
 	if (row->config.engine == &engine_steer)

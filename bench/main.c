@@ -71,21 +71,34 @@ static const struct cli_option options[] = {
 
 static int bench_run(int argc, char **argv);
 
-static const struct cli_command *const parts[] = { &ycsb_command, NULL };
+static int bench_run_curve(int argc, char **argv);
+
+static const struct cli_command curve_command = {
+	.name = "bench curve",
+	.synopsis = "[OPTION]...",
+	.summary = "Record throughput over time, until memory is full and afterwards.",
+	.options = options,
+	.notes = "Scenarios, engines and exit statuses: `hugemap help bench`\n",
+	.page = "bench",
+	.run = bench_run_curve,
+};
+
+static const struct cli_command *const parts[] = { &ycsb_command, &curve_command, NULL };
 
 const struct cli_command bench_command = {
 	.name = "bench",
-	.synopsis = "[ycsb] [OPTION]...",
+	.synopsis = "[ycsb | curve] [OPTION]...",
 	.summary = "Compare HugeMap with Linux mmap, read/write and the device.",
 	.options = options,
 	.parts = parts,
 	.notes =
-		"Commands:  ycsb\n"
+		"Commands:  ycsb curve\n"
 		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
-		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read cost\n"
+		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read curve-seq curve-rand cost\n"
 		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"
+		"`hugemap bench curve` runs curve-seq and curve-rand with 1 to 16 threads.\n"
 		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
 		"wrong data, 2 if the command line is wrong, 3 if only the report could not be\n"
 		"written, 130 if interrupted.\n",
@@ -139,13 +152,14 @@ static void bench_choose_threads(struct settings *settings, char *text)
 	}
 }
 
-static const char *bench_parse(struct settings *settings, int argc, char **argv)
+static const char *bench_parse(const struct cli_command *command, struct settings *settings,
+			       int argc, char **argv)
 {
 	struct cli_parser parser;
 	const char *dir = NULL;
 	int key;
 
-	cli_parse(&parser, &bench_command, argc, argv);
+	cli_parse(&parser, command, argc, argv);
 	while ((key = cli_next(&parser)) >= 0) {
 		switch (key) {
 		case KEY_QUICK:
@@ -207,14 +221,27 @@ static const char *bench_parse(struct settings *settings, int argc, char **argv)
 	return dir ? dir : ".";
 }
 
+/* The device has no memory that could be full. */
+static unsigned int bench_curve_engines(void)
+{
+	unsigned int i, engines = 0;
+
+	for (i = 0; i < nengines; i++)
+		if (engine_list[i] == &engine_steer || engine_list[i] == &engine_linux_mmap)
+			engines |= 1u << i;
+	return engines;
+}
+
 /* Fill in defaults, and refuse options that exclude each other. */
-static void bench_complete(struct settings *settings)
+static void bench_complete(struct settings *settings, bool curve)
 {
 	unsigned int i;
 
 	settings->size_given = settings->size;
 	if (!settings->runs)
 		settings->runs = settings->quick ? 3 : 5;
+	if (!settings->engines && curve)
+		settings->engines = bench_curve_engines();
 	if (!settings->engines)
 		settings->engines = ~0u;
 	for (i = 0; i < nscenarios; i++) {
@@ -228,9 +255,14 @@ static void bench_complete(struct settings *settings)
 	}
 	if (!settings->scenarios)
 		for (i = 0; i < nscenarios; i++)
-			if ((!settings->quick || scenarios[i].quick) &&
+			if (scenarios[i].curve == curve &&
+			    (!settings->quick || scenarios[i].quick || curve) &&
 			    !(settings->file && scenarios[i].writes))
 				settings->scenarios |= 1u << i;
+	if (!settings->nthreads && curve) {
+		for (i = 1; i <= 16; i *= 2)
+			settings->threads[settings->nthreads++] = i;
+	}
 	if (!settings->nthreads)
 		settings->threads[settings->nthreads++] = 1;
 	if (settings->size && settings->size < SIZE_MIN)
@@ -577,22 +609,18 @@ static void bench_free(struct bench *bench)
 	free(bench);
 }
 
-static int bench_run(int argc, char **argv)
+static int bench_run_all(const struct cli_command *command, int argc, char **argv)
 {
-	const struct cli_command *part = argc > 1 ? cli_part(&bench_command, argv[1]) : NULL;
-	struct bench *bench;
+	struct bench *bench = calloc(1, sizeof(*bench));
 	bool alone, tables;
 	const char *dir;
 	int status;
 
-	setlocale(LC_CTYPE, "");
-	if (part)
-		return part->run(argc - 1, argv + 1);
-	bench = calloc(1, sizeof(*bench));
 	if (!bench)
 		return cli_fail(&bench_command, "too little memory");
-	dir = bench_parse(&bench->settings, argc, argv);
-	bench_complete(&bench->settings);
+	setlocale(LC_CTYPE, "");
+	dir = bench_parse(command, &bench->settings, argc, argv);
+	bench_complete(&bench->settings, command == &curve_command);
 	alone = bench->settings.json && !strcmp(bench->settings.json, "-");
 	tables = !alone && !bench->settings.demo;
 	status = bench_check_files(bench);
@@ -611,4 +639,16 @@ static int bench_run(int argc, char **argv)
 	}
 	bench_free(bench);
 	return status;
+}
+
+static int bench_run_curve(int argc, char **argv)
+{
+	return bench_run_all(&curve_command, argc, argv);
+}
+
+static int bench_run(int argc, char **argv)
+{
+	const struct cli_command *part = argc > 1 ? cli_part(&bench_command, argv[1]) : NULL;
+
+	return part ? part->run(argc - 1, argv + 1) : bench_run_all(&bench_command, argc, argv);
 }

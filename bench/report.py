@@ -52,6 +52,8 @@ SCENARIOS = {
     "scan-twice": "Read twice through twice as much as there is memory, cold",
     "scan-random-scan": "Read half a file, then 4 KB at random places, then the other half",
     "log-read": "Append records while 4 KB of the log are read at random places",
+    "curve-seq": "Read a file from end to end while memory fills, cold",
+    "curve-rand": "Read 4 KB at random places while memory fills, cold",
     "cost": "Loads from a small file, and memory of the program's own that comes and goes",
 }
 
@@ -264,6 +266,29 @@ def chart_costs(plt, rows):
     return svg_of(plt, figure)
 
 
+def draw_curve(axes, rows):
+    """MB/s over time in the first turn. A dot is at the moment when memory was full."""
+    for index, row in enumerate(rows):
+        curve = row["runs"][0]["curve"]
+        width = max(1, len(curve["bytes"]) // 60)
+        marks = curve["bytes"][::width]
+        times = [curve["step_s"] * (1 + width * (i + 1)) for i in range(len(marks) - 1)]
+        rates = [(b - a) / 2**20 / (width * curve["step_s"]) for a, b in zip(marks, marks[1:])]
+        full = [i for i, time in enumerate(times) if curve["full_s"] and time >= curve["full_s"]][:1]
+        axes.plot(times, rates, label=row["title"], color=colour_of(row), linewidth=1.2, marker="o",
+                  markevery=full, linestyle=("-", "--", ":", "-.")[index % 4])
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("MB/s")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def chart_curve(plt, rows):
+    figure, axes = plt.subplots(figsize=(8.4, 3))
+    draw_curve(axes, rows)
+    return svg_of(plt, figure)
+
+
 RATIOS = (
     ("ratio_default_linux", "than Linux mmap by default", COLOURS["linux-mmap"]),
     ("ratio_best_linux", "than the best Linux mmap", BEST_LINUX),
@@ -374,6 +399,9 @@ def section(plt, scenario, groups):
                                f"the highest of {len(rows[0]['runs'])} runs."))
         if not is_latency(rows[0]):
             parts.append(figure_of(plt, chart_costs, rows))
+        if "curve" in rows[0]["runs"][0]:
+            parts.append(figure_of(plt, chart_curve, rows,
+                                   "The first turn; a dot is at the moment when memory was full."))
         parts.append(table(rows))
         parts.append(steered(rows))
     return "".join(parts)

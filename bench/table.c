@@ -125,6 +125,27 @@ static void table_print_verdict(const struct row *row)
 		       ROW_MEDIAN(row, huge_bytes) / MB, (double)(row->pool_bytes / 4 * 3) / MB);
 }
 
+static void table_print_curve(const struct row *row)
+{
+	double before[MAX_RUNS], after[MAX_RUNS], ratio[MAX_RUNS];
+	unsigned int i, n = 0;
+	char title[64];
+
+	if (!row->nresults)
+		return;
+	for (i = 0; i < row->nresults; i++)
+		if (curve_sides(&row->results[i].curve, &before[n], &after[n])) {
+			ratio[n] = after[n] / before[n];
+			n++;
+		}
+	config_title(&row->config, row->scenario, title, sizeof(title));
+	if (n)
+		printf("  %-32s %9.0f MB/s until full, %.0f after: %.2f\n", title,
+		       median(before, n), median(after, n), median(ratio, n));
+	else
+		printf("  %-32s memory was full too early, or never\n", title);
+}
+
 void table_intro(const struct bench *bench)
 {
 	const struct settings *settings = &bench->settings;
@@ -164,6 +185,8 @@ void table_print(const struct bench *bench, const struct group *group)
 	       "lowest - highest", BAR, "", scenario->latency ? "CPU us" : "CPU ms/GB", "faults");
 	for (i = 0; i < group->nrows; i++)
 		table_print_row(&group->rows[i], best);
+	for (i = 0; scenario->curve && i < group->nrows; i++)
+		table_print_curve(&group->rows[i]);
 	for (i = 0; i < group->nrows; i++)
 		table_print_verdict(&group->rows[i]);
 	fflush(stdout);

@@ -15,6 +15,9 @@
 /* The most bytes that a scenario with many syncs writes: some hundred syncs are enough. */
 #define LOG_MAX(bench) ((bench)->settings.quick ? 64 * MB : 256 * MB)
 
+/* The most time of a run whose throughput is recorded over time. */
+#define CURVE_SECONDS 30.0
+
 /* Small enough for any memory limit, and large enough to be steered. */
 #define COST_FILE (32 * MB)
 
@@ -85,8 +88,10 @@ static struct run turns_make_run(const struct turns *turns, const struct config 
 				    scenario->op_bytes,
 		.ops_max = turns_max_ops(turns, turns->bytes),
 		/* In memory every run does the same number of loads: their sums are compared. */
-		.seconds_max = scenario->in_memory ? 0 : bench_run_seconds(bench),
-		.timeout_s = 30 + 20 * pass,
+		.seconds_max = scenario->in_memory ? 0 :
+			       scenario->curve	   ? CURVE_SECONDS :
+						     bench_run_seconds(bench),
+		.timeout_s = 30 + CURVE_SECONDS + 20 * pass,
 		.seed = scenario->in_memory ? 1 : turn + 1,
 		.limits = bench->limits,
 		.result = bench->shared,

@@ -28,7 +28,7 @@ bool verdict_find(const struct bench *bench, const struct group *group, struct v
 	const struct row *row = group_of_engine(group, engine_steer.name);
 	const struct scenario *scenario = group->scenario;
 
-	if (scenario->cost || !row || !(row->ratio_best_linux > 0))
+	if (scenario->cost || scenario->curve || !row || !(row->ratio_best_linux > 0))
 		return false;
 	*verdict = (struct verdict){
 		.row = row,

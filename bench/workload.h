@@ -48,6 +48,7 @@ struct op {
  *	one at a time, as from a program that loads and stores
  * @in_memory: everything is brought into memory before the clock starts
  * @cost: no engine can gain, so only the cost is measured; the file is small
+ * @curve: throughput over time is recorded; only run on request
  * @eighth: the cache has an eighth of the size of the file; --pool does not apply
  * @twice: the file is at most twice as large as the memory of a run
  * @quick: --quick includes the scenario
@@ -72,6 +73,7 @@ struct scenario {
 	bool deep;
 	bool in_memory;
 	bool cost;
+	bool curve;
 	bool eighth;
 	bool twice;
 	bool quick;

@@ -227,6 +227,31 @@ class Bench(unittest.TestCase):
         runs = [run for row in self.rows if row["scenario"] == "loads" for run in row["runs"]]
         self.assertTrue(any(run["machine_time"]["user"] for run in runs), runs)
 
+    def test_the_curve_has_samples_until_memory_is_full_and_after(self):
+        result = subprocess.run([HUGEMAP, "bench", "curve", "--scenario", "curve-seq", "--size", "256M",
+                                 "--pool", "8M", "--runs", "1", "--dir", self.dir.name, "--json", "-",
+                                 "--report", self.report + ".curve"], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        page = read_line(self.report + ".curve")
+        os.unlink(self.report + ".curve")
+        if "<svg" in page:
+            self.assertEqual(page.count("a dot is at the moment when memory was full"), 5)
+        data = json.loads(result.stdout)
+        self.assertEqual(data["settings"]["threads"], [1, 2, 4, 8, 16])
+        self.assertEqual({row["engine"] for row in data["rows"]}, {"hugemap-steer", "linux-mmap"})
+        self.assertEqual(data["verdicts"]["count"], 0)
+        for row in data["rows"]:
+            run, = row["runs"]
+            curve = run["curve"]
+            self.assertEqual(curve["bytes"], sorted(curve["bytes"]))
+            if curve["bytes"]:
+                self.assertLessEqual(curve["bytes"][-1], run["bytes"])
+            if curve["ratio"]:
+                self.assertAlmostEqual(curve["ratio"], curve["after_mb_s"] / curve["before_mb_s"],
+                                       delta=0.001 * curve["ratio"])
+        if data["memory_limit"]["kind"] != "none":
+            self.assertTrue(any(row["runs"][0]["curve"]["full_s"] for row in data["rows"]))
+
     def test_a_log_is_of_small_records(self):
         for row in self.rows:
             if row["scenario"] != "log":

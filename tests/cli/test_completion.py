@@ -184,7 +184,7 @@ class Offers:
         self.assertEqual(set(self.offers("help", "d")), {"doctor"})
 
     def test_options_of_every_command_are_completed(self):
-        for command in set(commands()) - {"help"} | {"bench ycsb"}:
+        for command in set(commands()) - {"help"} | {"bench ycsb", "bench curve"}:
             wanted = options(command)
             self.assertIn("--help", wanted)
             with self.subTest(command):
@@ -199,7 +199,7 @@ class Offers:
                 (["bench", "--page="], {"2M", "4K"}),
                 (["bench", "--scenario", ""], listed("Scenarios")),
                 (["bench", "--quick", "--engine", ""], listed("Engines")),
-                (["bench", ""], {"ycsb"}),
+                (["bench", ""], {"ycsb", "curve"}),
                 (["bench", "yc"], {"ycsb"}),
                 (["bench", "ycsb", "--store", ""], {"lmdb", "rocksdb"}),
                 (["bench", "ycsb", "--distribution", ""], {"zipfian", "uniform"}),
