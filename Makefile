@@ -96,6 +96,10 @@ vm-test: vm-deps ## run the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug,
 vm-bench: vm-deps build ## count instructions of hugemap and Linux mmap in a guest: KERNEL=
 	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --command-too --json $(BUILD)/vm-bench.json
 
+results: build ## run the papers' experiments into build/results/, resumable (long): SIZE=256M is short
+	@tools/install-deps.sh ycsb
+	@/usr/bin/python3 tools/results.py --build $(BUILD) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only $(ONLY))
+
 PREFIX ?= /usr/local
 install: build ## install into PREFIX (default /usr/local)
 	@if [ -z "$(DESTDIR)" ] && dpkg-query -S /usr/sbin/mount.hugemap >/dev/null 2>&1; then \
@@ -115,4 +119,4 @@ wheel: ## build a wheel of the Python package into build/wheel (with tools from 
 clean: ## remove the build directory
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check check-AREA $(AREAS:%=check-%) sim scale policy install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check check-AREA $(AREAS:%=check-%) sim scale policy results install clean wheel deb

@@ -11,7 +11,7 @@
 #	tools/install-deps.sh programs	for `make programs`; packages of PyPI go into
 #				~/.cache/hugemap/programs. If a program cannot be
 #				installed, its rows are skipped
-#	tools/install-deps.sh ycsb	for `hugemap bench ycsb`
+#	tools/install-deps.sh ycsb	for `hugemap bench ycsb` and `make results`
 #	tools/install-deps.sh deb	for `make deb`, as root
 #	tools/install-deps.sh vm	for virtual machines, with all kernels
 #
@@ -42,7 +42,7 @@ unit) want=$unit ;;
 test) want=$tests ;;
 python) want=$python ;;
 programs) want=$programs ;;
-ycsb) want="$build liblmdb-dev librocksdb-dev" ;;
+ycsb) want="$build liblmdb-dev librocksdb-dev python3-matplotlib" ;;
 deb) want="git mmdebstrap python3" ;;
 vm) want="$guest sparse flex bison bc xz-utils libelf-dev" ;;
 *)
