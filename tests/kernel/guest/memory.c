@@ -4,7 +4,7 @@
  * reassembled although all other memory is fragmented, and the pool shrinks under memory
  * pressure and while pins outlive their pages.
  *
- * vm: lower=none timeout=600
+ * vm: lower=none timeout=600 set=long
  */
 #include "mounts.h"
 
