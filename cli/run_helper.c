@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define HELPER_ANSWER (RUN_HELPER_FDS - 1)
 #define HELPER_MOST 5u /* the answer and @fds */
 
 /*
@@ -26,13 +28,13 @@ static int helper_close_others(const struct run_helper *helper, int answer)
 		if (copy[i] < 0)
 			return -errno;
 	}
-	for (fd = 0; fd < RUN_HELPER_ANSWER; fd++)
+	for (fd = 0; fd < HELPER_ANSWER; fd++)
 		if (null < 0 || dup2(null, fd) < 0)
 			close(fd);
 	for (i = 0; i < n; i++)
-		if (dup2(copy[i], RUN_HELPER_ANSWER + (int)i) < 0)
+		if (dup2(copy[i], HELPER_ANSWER + (int)i) < 0)
 			return -errno;
-	return syscall(SYS_close_range, RUN_HELPER_ANSWER + (unsigned int)n, ~0u, 0) ? -errno : 0;
+	return syscall(SYS_close_range, HELPER_ANSWER + (unsigned int)n, ~0u, 0) ? -errno : 0;
 }
 
 /* pgrep -f and pkill -f must find only the program by its command line. */
@@ -69,25 +71,38 @@ static void helper_run(const struct run_helper *helper, int answer)
 		helper->body(helper->arg);
 }
 
-static ssize_t helper_read(int fd, void *to, size_t size)
+static void helper_read(int fd, void *to, size_t size)
 {
-	ssize_t n;
-
-	do {
-		n = read(fd, to, size);
-	} while (n < 0 && errno == EINTR);
-	return n;
+	while (read(fd, to, size) < 0 && errno == EINTR)
+		;
 }
 
-int run_helper_start(const struct run_helper *helper, void *answer, size_t size)
+bool run_helper_answer(struct run_helper_answer *answer)
+{
+	answer->pid = getpid();
+	if (write(HELPER_ANSWER, answer, sizeof(*answer)) != sizeof(*answer) || answer->err)
+		return false;
+	close(HELPER_ANSWER);
+	return true;
+}
+
+/* Set the answer to an error of this process. */
+static int helper_fail(struct run_helper_answer *answer, int err)
+{
+	answer->err = err;
+	snprintf(answer->why, sizeof(answer->why), "%s", strerror(-err));
+	return err;
+}
+
+int run_helper_start(const struct run_helper *helper, struct run_helper_answer *answer)
 {
 	bool adopted = helper_is_adopted();
-	int ends[2], err = -EIO;
+	int ends[2];
 	pid_t pid;
 	char end;
 
 	if (pipe2(ends, O_CLOEXEC))
-		return -errno;
+		return helper_fail(answer, -errno);
 	pid = helper_fork();
 	if (!pid) {
 		/* The parent of the helper ends, so that the helper has another parent. */
@@ -96,18 +111,17 @@ int run_helper_start(const struct run_helper *helper, void *answer, size_t size)
 		helper_run(helper, ends[1]);
 		_exit(0);
 	}
-	if (pid < 0)
-		err = -errno;
+	helper_fail(answer, pid < 0 ? -errno : -EIO);
 	close(ends[1]);
 	if (pid > 0 && !adopted)
 		waitpid(pid, NULL, __WCLONE);
-	if (pid > 0 && helper_read(ends[0], answer, size) == (ssize_t)size) {
-		err = 0;
+	if (pid > 0) {
+		helper_read(ends[0], answer, sizeof(*answer));
 		/* Wait until the helper has closed its end of the pipe. */
 		helper_read(ends[0], &end, sizeof(end));
 	}
 	close(ends[0]);
-	if (pid > 0 && adopted && err)
+	if (pid > 0 && adopted && answer->err)
 		waitpid(pid, NULL, __WCLONE);
-	return err;
+	return answer->err;
 }

@@ -6,13 +6,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define RUN_HELPER_ANSWER 3 /* the helper's descriptor for the answer; then those of @fds */
+#define RUN_HELPER_FDS 4 /* the helper's first descriptor of @fds */
+
+/**
+ * struct run_helper_answer - from the helper to the program
+ * @err: 0; or -errno, and then the helper ends
+ * @pid: of the helper
+ * @why: the reason, in words, if @err is not 0
+ */
+struct run_helper_answer {
+	int err;
+	int pid;
+	char why[256];
+};
 
 /**
  * struct run_helper - a process that stays beside the program
- * @body: runs in the helper. It writes the answer, closes that descriptor, and returns at the end
+ * @body: runs in the helper. It calls run_helper_answer(), and returns at the end
  * @arg: of @body
- * @fds: descriptors that become 4, 5, ... in the helper; it closes all others of the program
+ * @fds: descriptors that become RUN_HELPER_FDS and so on in the helper; it closes all others of the program
  * @nfds: their number, 4 at most
  * @arguments: the arguments of the command line that become the program's
  */
@@ -27,8 +39,7 @@ struct run_helper {
 /**
  * run_helper_start() - start a helper, and read its answer
  * @helper: as above
- * @answer: where the answer is stored
- * @size: its size in bytes
+ * @answer: set to the answer
  *
  * Afterwards the caller becomes the program by exec(). So the program has the parent, the
  * process group, the terminal and the exit status that it has without the helper. The helper
@@ -37,8 +48,11 @@ struct run_helper {
  * function returns, the helper has left the session and the working directory, and has closed
  * the descriptors of the program.
  *
- * Return: 0; or -errno, and then there is no helper.
+ * Return: 0; or -errno, and then there is no helper, and answer->why has the reason.
  */
-int run_helper_start(const struct run_helper *helper, void *answer, size_t size);
+int run_helper_start(const struct run_helper *helper, struct run_helper_answer *answer);
+
+/* In the helper: answer, with @err and @why. Return whether the helper goes on. */
+bool run_helper_answer(struct run_helper_answer *answer);
 
 #endif /* CLI_RUN_HELPER_H */

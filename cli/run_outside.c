@@ -11,12 +11,6 @@
 #include "attach_watch.h"
 #include "run_helper.h"
 
-/* From the helper to the program. */
-struct outside_answer {
-	int err;
-	char why[256];
-};
-
 struct outside {
 	pid_t program;
 	const struct attach_settings *settings;
@@ -41,16 +35,14 @@ static void outside_watch(struct attach *attach)
 static void outside_help(const void *arg)
 {
 	const struct outside *outside = arg;
-	struct outside_answer answer = {};
+	struct run_helper_answer answer = {};
 	struct attach attach;
 
 	answer.err = attach_open(outside->program, outside->settings, &attach, answer.why);
 	if (answer.err == -EPERM)
 		snprintf(answer.why, sizeof(answer.why), "that takes CAP_SYS_NICE");
-	if (write(RUN_HELPER_ANSWER, &answer, sizeof(answer)) == sizeof(answer) && !answer.err) {
-		close(RUN_HELPER_ANSWER);
+	if (run_helper_answer(&answer))
 		outside_watch(&attach);
-	}
 }
 
 bool run_outside(const struct attach_settings *settings, char **arguments, char why[256])
@@ -61,12 +53,9 @@ bool run_outside(const struct attach_settings *settings, char **arguments, char 
 		.arg = &outside,
 		.arguments = arguments,
 	};
-	struct outside_answer answer;
-	int err = run_helper_start(&helper, &answer, sizeof(answer));
+	struct run_helper_answer answer;
+	int err = run_helper_start(&helper, &answer);
 
-	if (err)
-		snprintf(why, 256, "%s", strerror(-err));
-	else if (answer.err)
-		memcpy(why, answer.why, sizeof(answer.why));
-	return !err && !answer.err;
+	memcpy(why, answer.why, sizeof(answer.why));
+	return !err;
 }

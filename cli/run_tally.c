@@ -15,7 +15,7 @@
 
 /* The helper's descriptors. It holds the end for writing, as poll() otherwise returns at once. */
 enum {
-	TALLY_PROGRAM = RUN_HELPER_ANSWER + 1,
+	TALLY_PROGRAM = RUN_HELPER_FDS,
 	TALLY_ERROR,
 	TALLY_READ,
 	TALLY_WRITE
@@ -67,11 +67,10 @@ static void tally_watch(const void *arg)
 		{ .fd = TALLY_READ, .events = POLLIN },
 	};
 	unsigned int counts[TALLY_MOST] = {};
-	int self = getpid();
+	struct run_helper_answer answer = {};
 
-	if (write(RUN_HELPER_ANSWER, &self, sizeof(self)) != sizeof(self))
+	if (!run_helper_answer(&answer))
 		return;
-	close(RUN_HELPER_ANSWER);
 	do {
 		poll(fds, 2, -1);
 		tally_read(counts);
@@ -81,7 +80,7 @@ static void tally_watch(const void *arg)
 
 void run_tally(char **arguments)
 {
-	int ends[2], fds[4], self = getpid(), pid, err;
+	int ends[2], fds[4], self = getpid(), err;
 	struct run_helper helper = {
 		.body = tally_watch,
 		.arg = &self,
@@ -89,6 +88,7 @@ void run_tally(char **arguments)
 		.nfds = 4,
 		.arguments = arguments,
 	};
+	struct run_helper_answer answer;
 	char value[TALLY_PIPE];
 	struct stat st;
 
@@ -98,12 +98,13 @@ void run_tally(char **arguments)
 	fds[1] = STDERR_FILENO;
 	fds[2] = ends[0];
 	fds[3] = ends[1];
-	err = fds[0] < 0 || fstat(ends[0], &st) ? -1 : run_helper_start(&helper, &pid, sizeof(pid));
+	err = fds[0] < 0 || fstat(ends[0], &st) ? -1 : run_helper_start(&helper, &answer);
 	close(fds[0]);
 	close(ends[0]);
 	close(ends[1]);
 	if (err)
 		return;
-	snprintf(value, sizeof(value), "%d:%d:%lu", pid, TALLY_READ, (unsigned long)st.st_ino);
+	snprintf(value, sizeof(value), "%d:%d:%lu", answer.pid, TALLY_READ,
+		 (unsigned long)st.st_ino);
 	setenv(TALLY_VARIABLE, value, 1);
 }

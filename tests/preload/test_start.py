@@ -459,6 +459,17 @@ class Outside(Case):
         self.assertEqual(program.returncode, 0)
 
     @unittest.skipIf(os.geteuid(), "takes root")
+    def test_a_helper_that_ends_is_no_child_of_the_first_process(self):
+        """Without the right to help, the helper ends before the program starts."""
+        program = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "setpriv",
+                                  "--bounding-set=-sys_nice", HUGEMAP, "run", "-v",
+                                  built["static"], "alone"], stdin=subprocess.DEVNULL,
+                                 capture_output=True, text=True, env=self.env, timeout=PATIENCE)
+        self.assertIn("that takes CAP_SYS_NICE", program.stderr)
+        self.assertIn(f"wait -1 {os.strerror(errno.ECHILD)}, any child -1", program.stdout)
+        self.assertEqual(program.returncode, 0)
+
+    @unittest.skipIf(os.geteuid(), "takes root")
     def test_pages_are_read_ahead(self):
         paths = [f"{top}/one", f"{top}/other"]
         for options in (["--exclude", "other"], ["--include", "on*"]):
