@@ -7,10 +7,10 @@
  */
 #include "attach_state.h"
 #include "cli.h"
-#include "tally.h"
 #include "run_tally.h"
 #include "run_outside.h"
 #include "steer.h"
+#include "tally.h"
 #include "target.h"
 
 #include <errno.h>

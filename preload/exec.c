@@ -15,11 +15,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tally.h"
 #include "environment.h"
 #include "exec.h"
 #include "next.h"
 #include "notice.h"
+#include "tally.h"
 #include "target.h"
 
 static bool exec_filtered;

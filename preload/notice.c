@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "call.h"
-#include "tally.h"
 #include "say.h"
 #include "settings.h"
+#include "tally.h"
 
 void notice(const char *name, const char *why, unsigned char byte)
 {

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "call.h"
-#include "tally.h"
 #include "environment.h"
 #include "settings.h"
 #include "steer.h"
+#include "tally.h"
 #include "tell.h"
 
 /*
@@ -62,7 +62,7 @@ static void report_line(const char *line, void *arg)
 	call(SYS_write, report_fd, (long)"\n", 1, 0, 0, 0);
 }
 
-void report_print(void)
+__attribute__((destructor)) void report_print(void)
 {
 	const struct steer_page *page = report_fd >= 0 ? steer_own_page() : NULL;
 	long pid = call(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -79,9 +79,4 @@ void report_print(void)
 		tally_add(settings.tally, TALLY_CLOSED);
 	}
 	report_fd = -1;
-}
-
-__attribute__((destructor)) static void report_at_end(void)
-{
-	report_print();
 }

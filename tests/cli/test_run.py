@@ -57,6 +57,12 @@ class Notices(unittest.TestCase):
         subprocess.run(["cc", "-static", "-xc", "-", "-o", cls.static], input=PROGRAM, text=True,
                        check=True)
 
+    def sparse_file(self, size):
+        path = f"{self.directory.name}/data"
+        with open(path, "wb") as file:
+            file.truncate(size)
+        return path
+
     def test_a_program_that_does_not_load_the_library(self):
         for option in ("-v", "--summary"):
             with self.subTest(option):
@@ -99,16 +105,12 @@ class Notices(unittest.TestCase):
         self.assertEqual(lines("--summary", "true"), [])
 
     def test_a_program_that_closed_its_descriptors_is_counted(self):
-        path = f"{self.directory.name}/data"
-        with open(path, "wb") as file:
-            file.truncate(64 << 20)
+        path = self.sparse_file(64 << 20)
         line, = lines("--summary", sys.executable, "-c", MAP + "os.closerange(0, 1 << 16)", path)
         self.assertRegex(line, r"^hugemap run: \d+: 1 program was .*: 1 descriptors closed$")
 
     def test_a_program_that_limits_its_system_calls_prints_its_summary_before(self):
-        path = f"{self.directory.name}/data"
-        with open(path, "wb") as file:
-            file.truncate(64 << 20)
+        path = self.sparse_file(64 << 20)
         found = lines("--summary", sys.executable, "-c", MAP + LIMIT + "\nos._exit(0)", path)
         self.assertTrue(any("python" in line and "limits" not in line for line in found), found)
         self.assertRegex(found[-1], r"1 program was .*: 1 limited system calls$")
@@ -152,18 +154,14 @@ class Notices(unittest.TestCase):
         self.assertRegex(line, r"^hugemap run: \d+: python\S* limits its system calls")
 
     def test_decisions_have_the_same_prefix(self):
-        path = f"{self.directory.name}/data"
-        with open(path, "wb") as file:
-            file.truncate(8 << 30)
+        path = self.sparse_file(8 << 30)
         found = lines("-v", sys.executable, "-c", MAP + RANDOM, path)
         self.assertTrue(found)
         for line in found:
             self.assertRegex(line, rf"^hugemap run: \d+: {re.escape(path)}: ")
 
     def test_ranks_of_mpi_are_named(self):
-        path = f"{self.directory.name}/data"
-        with open(path, "wb") as file:
-            file.truncate(64 << 20)
+        path = self.sparse_file(64 << 20)
         for variable in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"):
             with self.subTest(variable):
                 found = lines("--summary", sys.executable, "-c", MAP, path,
