@@ -3,8 +3,8 @@
  * Mappings, read(2), write(2) and direct I/O of the same file agree at every byte, at every
  * moment and in all processes: there is only one copy of each page.
  *
- * vm: page=2M,4K,auto lower=ext4,xfs timeout=240
- * vm: name=tmpfs page=2M,4K,auto lower=tmpfs timeout=240 set=long
+ * vm: page=2M,4K,auto lower=ext4 timeout=240
+ * vm: page=2M,4K,auto lower=xfs,tmpfs timeout=240 set=long
  */
 #include "common.h"
 

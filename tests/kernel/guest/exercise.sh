@@ -10,11 +10,15 @@
 #	hunt*		a million operations and more
 #
 # vm: name=one args=one page=2M,4K,auto lower=ext4,xfs timeout=300
-# vm: name=many args=many pool=24M timeout=300
+# vm: name=many args=many page=2M pool=24M timeout=300
+# vm: name=many_4K args=many page=4K pool=24M timeout=300 set=long
 # vm: name=threads args=threads page=2M,4K,auto pool=24M timeout=300
-# vm: name=remount args=remount timeout=300
-# vm: name=drop args=drop timeout=300
-# vm: name=noahead args=one pool=16M opts=readahead=0,evict_batch=1,dirty_ratio=10 timeout=300
+# vm: name=remount args=remount page=2M timeout=300
+# vm: name=remount_4K args=remount page=4K timeout=300 set=long
+# vm: name=drop args=drop page=2M timeout=300
+# vm: name=drop_4K args=drop page=4K timeout=300 set=long
+# vm: name=noahead args=one page=2M pool=16M opts=readahead=0,evict_batch=1,dirty_ratio=10 timeout=300
+# vm: name=noahead_4K args=one page=4K pool=16M opts=readahead=0,evict_batch=1,dirty_ratio=10 timeout=300 set=long
 # vm: name=tmpfs args=one lower=tmpfs timeout=300 set=long
 # vm: name=hunt args=hunt page=2M,4K,auto lower=ext4,xfs pool=48M set=long timeout=7200
 # vm: name=hunt_threads args=hunt_threads pool=48M set=long timeout=7200

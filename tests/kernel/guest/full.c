@@ -5,7 +5,8 @@
  * is kept. On a kernel without hugemap, a bind mount shows what the lower file system does.
  *
  * vm: name=ext4 args=ext4 lower=none page=2M,4K,auto programs=mkfs.ext4 timeout=180
- * vm: name=tmpfs args=tmpfs lower=none page=2M,4K,auto timeout=180
+ * vm: name=tmpfs args=tmpfs lower=none page=auto timeout=180
+ * vm: name=tmpfs args=tmpfs lower=none page=2M,4K timeout=180 set=long
  * vm: name=quota args=quota lower=none page=2M,4K,auto programs=mkfs.ext4 modules=quota_v2
  * vm: name=blocks args=blocks lower=none page=2M,4K,auto programs=mkfs.ext4
  */

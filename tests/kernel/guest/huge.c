@@ -3,7 +3,8 @@
  * The purpose of the engine: one fault and one I/O for each 2 MB, no read for a hole, and
  * never more cached data than the size of the pool. Events are counted, never timed.
  *
- * vm: page=2M,4K lower=ext4,xfs timeout=180
+ * vm: page=2M,4K lower=ext4 timeout=180
+ * vm: name=xfs page=2M,4K lower=xfs timeout=180 set=long
  */
 #include "common.h"
 

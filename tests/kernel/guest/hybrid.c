@@ -4,7 +4,8 @@
  * promoted to a huge page when most of its pages were accessed. Programs can override this by
  * madvise(2) and posix_fadvise(2). Events are counted, never timed.
  *
- * vm: page=auto lower=ext4,xfs pool=48M timeout=300
+ * vm: page=auto lower=ext4 pool=48M timeout=300
+ * vm: name=xfs page=auto lower=xfs pool=48M timeout=300 set=long
  */
 #include "common.h"
 
