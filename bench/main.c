@@ -94,7 +94,8 @@ const struct cli_command bench_command = {
 	.notes =
 		"Commands:  ycsb curve\n"
 		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
-		"zipf-4k hot-tenth strided backward four-streams scan-twice scan-random-scan log-read curve-seq curve-rand cost\n"
+		"zipf-4k hot-tenth hot-limit strided backward four-streams scan-twice scan-random-scan "
+		"load-shuffled load-sparse log-read curve-seq curve-rand cost\n"
 		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"

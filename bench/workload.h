@@ -101,6 +101,11 @@ bool next_log_read(struct worker *worker, struct op *op);
 void init_zipf(struct worker *worker);
 bool next_zipf(struct worker *worker, struct op *op);
 bool next_hot_tenth(struct worker *worker, struct op *op);
+bool next_hot_limit(struct worker *worker, struct op *op);
+
+/* scenario_load.c: arrays of 4 MB, each from its start to its end */
+bool next_load_shuffled(struct worker *worker, struct op *op);
+bool next_load_sparse(struct worker *worker, struct op *op);
 
 /* scenario_order.c: regular orders other than one pass from end to end */
 bool next_four_streams(struct worker *worker, struct op *op);

@@ -19,8 +19,8 @@ HUGEMAP = os.environ["HUGEMAP"]
 YCSB = os.path.join(os.environ["BUILD_ROOT"], "bench/ycsb/hugemap-ycsb")
 SMALL = ["--size", "64M", "--pool", "16M", "--runs", "2", "--threads", "1"]
 SCENARIOS = {"seq-read", "seq-write", "rewrite", "rand-4k", "rand-1m", "loads", "mixed",
-             "checkpoint", "restore", "log", "zipf-4k", "hot-tenth", "strided", "backward",
-             "four-streams", "scan-twice", "scan-random-scan", "log-read", "cost"}
+             "checkpoint", "restore", "log", "zipf-4k", "hot-tenth", "hot-limit", "strided", "backward",
+             "four-streams", "scan-twice", "scan-random-scan", "load-shuffled", "load-sparse", "log-read", "cost"}
 ADVICES = {
     "seq-read": {"default", "sequential", "hugepage", "populate"},
     "rand-4k": {"default", "random", "hugepage", "hugepage+random"},
