@@ -52,12 +52,11 @@ static int slot_node(const struct hugemap_mount *mount, const struct hugemap_slo
 
 static struct folio *slot_new_huge(int node, gfp_t gfp)
 {
-	struct page *page = alloc_pages_node(node, gfp | __GFP_COMP, HM_BLOCK_ORDER);
+	struct folio *huge = __folio_alloc_node(gfp, HM_BLOCK_ORDER, node);
 
-	if (!page)
-		return NULL;
-	hugemap_folio_own(page_folio(page), HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
-	return page_folio(page);
+	if (huge)
+		hugemap_folio_own(huge, HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
+	return huge;
 }
 
 static void slot_put_huge(struct folio *huge)
@@ -72,11 +71,12 @@ static void slot_put_huge(struct folio *huge)
 
 static struct page *slot_new_page(int node, gfp_t gfp)
 {
-	struct page *page = alloc_pages_node(node, gfp, 0);
+	struct folio *folio = __folio_alloc_node(gfp, 0, node);
 
-	if (page)
-		hugemap_folio_own(page_folio(page), HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
-	return page;
+	if (!folio)
+		return NULL;
+	hugemap_folio_own(folio, HUGEMAP_OWNER_NONE, HUGEMAP_OWNER_POOL);
+	return folio_page(folio, 0);
 }
 
 /* Allocate the base pages of a slot as one block. */

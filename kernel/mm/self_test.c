@@ -84,7 +84,7 @@ static int self_test_store(struct file *file, struct folio *folio)
  */
 bool hugemap_mm_test_store(void)
 {
-	struct page *page;
+	struct folio *folio;
 	struct inode *inode;
 	struct file *file;
 	int entries = 0;
@@ -92,10 +92,11 @@ bool hugemap_mm_test_store(void)
 	/* With mlockall(MCL_FUTURE) mm would fault all pages in. */
 	if (!current->mm || current->mm->def_flags & VM_LOCKED)
 		return false;
-	page = alloc_pages(GFP_KERNEL | __GFP_COMP | __GFP_NOWARN, HUGEMAP_MM_BLOCK_ORDER);
-	if (!page)
+	folio = __folio_alloc_node(GFP_KERNEL | __GFP_NOWARN, HUGEMAP_MM_BLOCK_ORDER,
+				   numa_node_id());
+	if (!folio)
 		return false;
-	file = anon_inode_getfile("[hugemap]", &self_test_operations, page_folio(page), O_RDWR);
+	file = anon_inode_getfile("[hugemap]", &self_test_operations, folio, O_RDWR);
 	if (IS_ERR(file))
 		goto free;
 	/* mm maps no page beyond the end of the file, so the file needs a size of its own. */
@@ -103,7 +104,7 @@ bool hugemap_mm_test_store(void)
 	if (!IS_ERR(inode)) {
 		i_size_write(inode, 2 * PMD_SIZE);
 		file->f_mapping = inode->i_mapping;
-		entries = self_test_store(file, page_folio(page));
+		entries = self_test_store(file, folio);
 		file->f_mapping = file_inode(file)->i_mapping;
 		iput(inode);
 	}
@@ -111,7 +112,7 @@ bool hugemap_mm_test_store(void)
 	file->f_op = file_inode(file)->i_fop;
 	fput(file);
 free:
-	folio_clear_dirty(page_folio(page));
-	put_page(page);
+	folio_clear_dirty(folio);
+	folio_put(folio);
 	return entries == 1;
 }

@@ -48,6 +48,7 @@ struct folio {
 #define first_online_node 0
 
 struct page *alloc_pages_node(int node, gfp_t gfp, u32 order);
+
 void __free_page(struct page *page);
 /* Make separate pages of a block. */
 void split_page(struct page *page, u32 order);
@@ -65,6 +66,13 @@ void __free_pages(struct page *page, u32 order);
 #define folio_test_large(f) ((f)->order > 0)
 #define folio_nr_pages(f) (1ul << (f)->order)
 #define folio_size(f) (PAGE_SIZE << (f)->order)
+
+static inline struct folio *__folio_alloc_node(gfp_t gfp, u32 order, int node)
+{
+	struct page *page = alloc_pages_node(node, gfp, order);
+
+	return page ? page_folio(page) : NULL;
+}
 #define folio_pos(f) ((loff_t)((f)->index << PAGE_SHIFT))
 #define SECTOR_SIZE sizeof(u64) /* alignment of the model's direct I/O */
 #define folio_pfn(f) ((unsigned long)(f))
