@@ -19,12 +19,42 @@
 #include "worker.h"
 
 /*
+ * The lower file system has no blocks for all of a huge unit. If the unit is clean, replace it by
+ * the page alone, and reserve the blocks of the page.
+ */
+static int miss_reserve_page(struct hugemap_inode *hi, u64 pgoff, const struct hm_unit *huge)
+{
+	struct hm_unit unit = { .pgoff = pgoff, .npages = 1 };
+	int err;
+
+	hugemap_drop_huge(hi, huge->pgoff, huge->pgoff + huge->npages);
+	hugemap_race_point("fault: huge unit dropped, page not cached");
+	err = hugemap_fill_page(hi, pgoff, HM_ACCESS(.size = HM_SIZE_BASE));
+	if (err)
+		return err;
+	hm_peek(hi->hfile, pgoff, &unit);
+	return unit.npages == 1 ? hugemap_reserve(hi, pgoff, 1) : -ENOSPC;
+}
+
+static int miss_reserve(struct hugemap_inode *hi, u64 pgoff)
+{
+	bool may_split = hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO;
+	struct hm_unit unit;
+	int err;
+
+	hm_peek(hi->hfile, pgoff, &unit);
+	err = hugemap_reserve(hi, unit.pgoff, unit.npages);
+	if (hugemap_has_no_room(err) && may_split && unit.npages > 1)
+		err = miss_reserve_page(hi, pgoff, &unit);
+	return err;
+}
+
+/*
  * Wait until the page is cached. For a store, also wait for the end of a write-back of stable
  * pages, for blocks of the lower file, and for the end of a change of the lower file.
  */
 static int miss_provide(struct hugemap_inode *hi, u64 pgoff, u64 stores, struct hm_access access)
 {
-	struct hm_unit unit;
 	int err = hugemap_fill_page(hi, pgoff, access);
 
 	if (!err && stores)
@@ -32,10 +62,8 @@ static int miss_provide(struct hugemap_inode *hi, u64 pgoff, u64 stores, struct 
 	hugemap_race_point("fault: brought in, no room below");
 	if (err || !stores)
 		return err;
-	if (hm_needs_alloc(hi->hfile, pgoff)) {
-		hm_peek(hi->hfile, pgoff, &unit);
-		err = hugemap_reserve(hi, unit.pgoff, unit.npages);
-	}
+	if (hm_needs_alloc(hi->hfile, pgoff))
+		err = miss_reserve(hi, pgoff);
 	return err ?: hugemap_wait_store(hi, access.again);
 }
 

@@ -10,6 +10,7 @@
 #include <linux/sched/signal.h>
 #include <linux/statfs.h>
 
+#include "change.h"
 #include "reserve.h"
 #include "worker.h"
 
@@ -118,4 +119,13 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	if (err == -EINTR && !(current->flags & PF_KTHREAD) && !fatal_signal_pending(current))
 		err = hugemap_by_worker(hi, reserve_range, pgoff, npages, HM_ACCESS_READ);
 	return err;
+}
+
+void hugemap_drop_huge(struct hugemap_inode *hi, u64 pgoff, u64 end)
+{
+	struct address_space *mapping = hi->vfs_inode.i_mapping;
+
+	filemap_invalidate_lock(mapping);
+	hugemap_drop_clean_pages(hi, pgoff, end);
+	filemap_invalidate_unlock(mapping);
 }

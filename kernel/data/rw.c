@@ -417,6 +417,11 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
 	err = rw_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
+	if (hugemap_has_no_room(err) && hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO) {
+		hugemap_drop_huge(hi, pgoff, hugemap_pages(pos + chunk));
+		access.size = HM_SIZE_BASE;
+		err = rw_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
+	}
 	if (err)
 		return err;
 	hugemap_race_point("write: room below, not cached");
