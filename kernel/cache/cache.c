@@ -128,6 +128,16 @@ u64 hm_cache_count(struct hm_cache *cache, enum hm_counter counter)
 	return sum;
 }
 
+u64 hm_cache_index_bytes(const struct hm_cache *cache)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++)
+		sum += hm_atomic_read(&cache->shards[i].index_bytes);
+	return sum;
+}
+
 u64 hm_cache_huge_pages(struct hm_cache *cache)
 {
 	u64 split = hm_cache_count(cache, HM_C_FRAMES_SPLIT) -

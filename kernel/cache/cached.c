@@ -14,7 +14,11 @@ static void hm_cached_add_block(const struct hm_pos *pos, struct hm_cached *sum)
 
 	if (state == HM_SPLIT) {
 		const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
-		s64 resident = (s64)hm_atomic_read(&base->resident);
+		s64 resident;
+
+		if (!base)
+			return; /* the block was joined, and the node removed */
+		resident = (s64)(hm_atomic_read(&base->resident) & ~HM_NODE_DEAD);
 
 		/* A fault that loses the race for a page counts it in @resident for a moment. */
 		sum->base += resident < HM_BLOCK_PAGES ? (u64)resident : HM_BLOCK_PAGES;
@@ -28,6 +32,7 @@ static void hm_cached_add_block(const struct hm_pos *pos, struct hm_cached *sum)
 
 u64 hm_cached(struct hm_file *file, u64 pgoff, u64 end, struct hm_cached *sum)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 	u32 n;
 

@@ -148,12 +148,13 @@ static void hm_dirty_summary_update(unsigned long *summary, u32 slot, const unsi
  */
 static bool hm_dirty_next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32 *page)
 {
-	struct hm_base *base = hm_ptr_read(&leaf->base[slot]);
+	struct hm_base *base;
 
 	if (hm_word_state(hm_atomic_read(&leaf->word[slot])) != HM_SPLIT) {
 		*page = 0;
 		return true;
 	}
+	base = hm_ptr_read(&leaf->base[slot]);
 	*page = hm_dirty_next_bit(base->dirty, from, HM_BLOCK_PAGES);
 	if (*page < HM_BLOCK_PAGES)
 		return true;
@@ -192,6 +193,13 @@ static bool hm_dirty_next_in_dir(struct hm_dir *dir, u64 first, u64 from, u64 *p
 		struct hm_leaf *leaf = hm_ptr_read(&dir->leaf[slot]);
 		u64 start = first + ((u64)slot << shift);
 
+		if (!leaf) {
+			/* A marker was late, and the leaf was removed. It may be there again. */
+			hm_bit_clear(dir->dirty, slot);
+			if (hm_ptr_read(&dir->leaf[slot]))
+				hm_bit_set(dir->dirty, slot);
+			continue;
+		}
 		if (hm_dirty_next_in_leaf(leaf, start, from > start ? from : start, pgoff))
 			return true;
 		if (from <= start)

@@ -97,6 +97,7 @@ void hm_dirty_map_claimed(const struct hm_pos *pos, u32 frame)
 
 u32 hm_writeback_pages(const struct hm_unit *unit, bool pinned, unsigned long *pages)
 {
+	hm_index_guard();
 	struct hm_dirty_map *map = hm_dirty_map_of(unit->file->cache, unit->frame);
 	struct hm_pos pos;
 	u64 word, next;

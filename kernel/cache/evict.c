@@ -18,14 +18,14 @@ bool hm_unit_gone(const struct hm_pos *pos, u32 frame)
 	hm_queue_forget(pos, frame);
 	while (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
 		;
-	if (pos->base)
-		hm_atomic_add(&pos->base->resident, -1);
+	hm_index_uncount(pos);
 	hm_pool_give(pos->file->cache, frame);
 	return word & HM_W_WAIT;
 }
 
 bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 {
+	hm_index_guard();
 	struct hm_cache *cache = unit->file->cache;
 	struct hm_pos pos;
 	u64 word, next;
@@ -89,8 +89,7 @@ static enum hm_invalidated hm_evict_invalidate_one(struct hm_pos *pos, u64 word,
 	case HM_FAILED:
 		if (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
 			return HM_INV_BUSY;
-		if (pos->base)
-			hm_atomic_add(&pos->base->resident, -1);
+		hm_index_uncount(pos);
 		return HM_INV_DONE;
 	case HM_DIRTY:
 		if (!discard)
@@ -118,6 +117,8 @@ static enum hm_invalidated hm_evict_invalidate_one(struct hm_pos *pos, u64 word,
 enum hm_invalidated hm_invalidate(struct hm_file *file, u64 *at, u64 end, bool discard,
 				  struct hm_unit *unit)
 {
+	hm_index_guard();
+
 	while (*at < end) {
 		enum hm_invalidated result;
 		struct hm_pos pos;

@@ -71,6 +71,14 @@ static noinline enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, stru
 		unit->hints |= HM_HINT_RECLAIM;
 		return HM_NO_FRAME;
 	}
+	/*
+	 * Count before the frame gets its owner: desc->word never points to a node that is being
+	 * removed. Count before the claim: a block with @resident 0 must have no cached page.
+	 */
+	if (!hm_index_count(pos)) {
+		hm_pool_give(cache, frame);
+		return HM_BUSY; /* its node is being removed: find it again */
+	}
 	if (!pos->base)
 		hm_dirty_map_reset(cache, frame);
 	desc = hm_desc_of(cache, frame);
@@ -85,14 +93,10 @@ static noinline enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, stru
 		filling |= HM_W_AHEAD;
 	if (access.mark)
 		filling |= HM_W_MARK;
-	/* Count before the claim: a block with @resident 0 must have no cached page. */
-	if (pos->base)
-		hm_atomic_add(&pos->base->resident, 1);
 	if (!hm_atomic_cas(pos->word, &word, filling)) {
-		if (pos->base)
-			hm_atomic_add(&pos->base->resident, -1);
 		/* A late hm_queue_insert() for the previous use of the frame may have queued it. */
 		hm_queue_forget(pos, frame);
+		hm_index_uncount(pos);
 		hm_pool_give(cache, frame);
 		return HM_BUSY; /* another task changed the word: read it again */
 	}
@@ -215,7 +219,7 @@ static void hm_fault_note_obstacles(const struct hm_pos *pos, u64 word, struct h
 		unit->hints |= HM_HINT_WRITING;
 }
 
-/* Try a fault with the current word of the unit. @again is set if the word changed: try again. */
+/* Try a fault with the current word of the unit. @again is set if the word changed: find it again. */
 static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit, bool *again)
 {
@@ -274,8 +278,7 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 		unit->frame = HM_NO_FRAME_ID;
 		if (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
 			break;
-		if (pos->base)
-			hm_atomic_add(&pos->base->resident, -1);
+		hm_index_uncount(pos);
 		return HM_ERROR;
 	case HM_SPLIT:
 	case HM_FROZEN:
@@ -317,6 +320,7 @@ static void hm_fault_count_outcome(struct hm_cache *cache, enum hm_outcome outco
 enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, struct hm_access access,
 			 struct hm_unit *unit)
 {
+	hm_index_guard();
 	enum hm_outcome outcome;
 	struct hm_pos pos;
 	bool again;
@@ -325,12 +329,12 @@ enum hm_outcome hm_fault(struct hm_file *file, u64 pgoff, struct hm_access acces
 		return HM_BEYOND;
 	unit->hints = 0;
 	unit->err = 0;
-	if (!hm_index_find(file, pgoff, &pos)) {
-		unit->file = file;
-		unit->err = pos.missing;
-		return access.cached_only ? HM_MISS : HM_NO_NODE;
-	}
 	do {
+		if (!hm_index_find(file, pgoff, &pos)) {
+			unit->file = file;
+			unit->err = pos.missing;
+			return access.cached_only ? HM_MISS : HM_NO_NODE;
+		}
 		outcome = hm_fault_try(&pos, pgoff, access, unit, &again);
 	} while (again);
 	hm_fault_count_outcome(file->cache, outcome, access);
@@ -393,6 +397,7 @@ static bool hm_fault_touch_base(struct hm_pos *pos, u64 pgoff)
 
 bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit)
 {
+	hm_index_guard();
 	u64 low = pgoff, high = pgoff, start, end, npages = hm_file_npages(file);
 	struct hm_pos pos;
 
@@ -423,6 +428,7 @@ bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, str
 
 bool hm_fill_cancel(const struct hm_unit *unit)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 	u64 word;
 
@@ -448,14 +454,15 @@ static bool hm_fault_fill_failed(const struct hm_pos *pos, u64 word, u32 frame, 
 		else
 			next = hm_word_gone(word);
 	} while (!hm_atomic_cas(pos->word, &word, next));
-	if (pos->base && hm_word_state(next) == HM_ABSENT)
-		hm_atomic_add(&pos->base->resident, -1);
+	if (hm_word_state(next) == HM_ABSENT)
+		hm_index_uncount(pos);
 	hm_pool_give(pos->file->cache, frame);
 	return word & HM_W_WAIT;
 }
 
 bool hm_fill_done(const struct hm_unit *unit, int err, bool dirty)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 	bool proven;
 	u64 word, next;

@@ -57,12 +57,19 @@ u64 hm_file_dirty_pages(const struct hm_file *file);
 
 size_t hm_node_bytes(enum hm_node_kind kind);
 
+/*
+ * Prepare zeroed memory for hm_file_add_node(), before the caller looks for holes in the file. If
+ * write-back fills one of these holes afterwards, hm_file_add_node() fails.
+ */
+void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem);
+
 /**
  * hm_file_add_node() - give the index the node that a fault with HM_NO_NODE lacked
  * @file: the file
  * @pgoff: the page of the fault
  * @kind: unit.err of the fault
- * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64
+ * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64; if the file may have holes, after
+ *	hm_file_prepare_node()
  * @size: hm_file_size() before the caller determined the bitmaps below
  * @zero_fill: (HM_NODE_LEAF) HM_NODE_SLOTS bits, set for blocks that have no data in the
  *	file; NULL = all have data. The leaf of @pgoff starts at hm_leaf_start(@pgoff).
@@ -71,13 +78,28 @@ size_t hm_node_bytes(enum hm_node_kind kind);
  *	the HM_BLOCK_PAGES base pages; NULL = all pages if the block's bit is set in the leaf,
  *	else none.
  *
- * Return: true if @mem belongs to the file now. False if another task was faster, or the size has
- * changed within the range of the node: the caller keeps @mem, and repeats the fault. A size that
- * changes elsewhere does not delay the node, so a miss makes progress beside a writer that appends.
+ * Return: true if @mem belongs to the file now. False if another task was faster, the size has
+ * changed within the range of the node, or a hole there got data: the caller keeps @mem, and repeats
+ * the fault. A size that changes elsewhere does not delay the node, so a miss makes progress beside a
+ * writer that appends.
  */
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc);
 u64 hm_leaf_start(u64 pgoff);
+
+#define HM_EMPTY_NODES 2u
+
+/**
+ * hm_file_take_empty() - remove the index nodes above a page that have no cached unit
+ * @file: the file
+ * @pgoff: a page, for example one that has left the cache
+ * @nodes: filled in: memory from hm_file_add_node(). Other tasks may still read it: the caller
+ *	frees it after all sections of hm_read_begin() that have begun are over. Its first two
+ *	pointers are the caller's at once.
+ *
+ * Return: the number of nodes.
+ */
+u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NODES]);
 
 /* Set @kind to the node that a fault on this page would lack. False: dir and leaf exist. */
 bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind);

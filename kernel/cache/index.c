@@ -2,9 +2,16 @@
 /*
  * The index: from a page of a file to the state word of its unit.
  *
- * The papers use a radix tree under RCU. Here nodes are never removed while the file is open, and a
- * node of base pages belongs to its block until the file is closed. So a lookup is three dependent
- * loads, and takes neither a lock nor RCU.
+ * As in the papers, it is a radix tree under RCU. A lookup is three dependent loads.
+ *
+ * hm_file_take_empty() removes nodes without cached units. Each leaf and each node of base pages
+ * counts its units. A task counts a unit before it claims the absent unit:
+ *
+ *   CPU 0 (removal): changes the count from 0 to HM_NODE_DEAD; takes the node out of the index
+ *   CPU 1 (fault): found the node before that; counts its unit; finds HM_NODE_DEAD, and repeats
+ *                  the lookup
+ *
+ * If CPU 1 counts first, CPU 0 finds a count above 0, and the node stays.
  *
  * A block changes between "one unit" and "split into base pages" in two steps. The words of its
  * base pages are valid only while the word of the block is HM_SPLIT:
@@ -90,7 +97,8 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 			return word;
 
 		pos->base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
-		hm_assert(pos->base);
+		if (!pos->base)
+			continue; /* it was removed after the block was joined: read the word again */
 		pos->pgoff = pgoff;
 		pos->word = &pos->base->word[pos->base_slot];
 		word = hm_atomic_read(pos->word);
@@ -98,6 +106,29 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 			return word;
 		hm_relax(); /* another CPU splits or joins the block: a short loop */
 	}
+}
+
+static hm_atomic_t *hm_index_counter(const struct hm_pos *pos)
+{
+	return pos->base ? &pos->base->resident : &pos->leaf->resident;
+}
+
+static bool hm_index_count_in(hm_atomic_t *resident)
+{
+	if (!(hm_atomic_add(resident, 1) & HM_NODE_DEAD))
+		return true;
+	hm_atomic_add(resident, -1);
+	return false;
+}
+
+bool hm_index_count(const struct hm_pos *pos)
+{
+	return hm_index_count_in(hm_index_counter(pos));
+}
+
+void hm_index_uncount(const struct hm_pos *pos)
+{
+	hm_atomic_add(hm_index_counter(pos), -1);
 }
 
 static void hm_index_set_bit_to(unsigned long *map, u32 bit, bool value)
@@ -118,10 +149,16 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	pos->missing = HM_NODE_BASE;
 	if (!base)
 		return false;
+	/* The count of the leaf is for the split block. That of the base node keeps it for now. */
+	if (!hm_index_count_in(&pos->leaf->resident))
+		return true;
+	if (!hm_index_count_in(&base->resident))
+		goto uncount;
 	hm_stay_begin();
 	if (!hm_atomic_cas(&pos->leaf->word[pos->leaf_slot], &word, hm_word_to(word, HM_SPLIT))) {
 		hm_stay_end();
-		return true;
+		hm_atomic_add(&base->resident, -1);
+		goto uncount;
 	}
 	zero_fill = hm_bit_test(pos->leaf->zero_fill, pos->leaf_slot);
 	needs_alloc = hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
@@ -153,7 +190,12 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 		hm_atomic_set(&base->word[i], hm_word_gone(word));
 	}
 	hm_stay_end();
+	hm_atomic_add(&base->resident, -1);
 	hm_count(pos->file->cache, HM_C_SPLITS, 1);
+	return true;
+
+uncount:
+	hm_atomic_add(&pos->leaf->resident, -1);
 	return true;
 }
 
@@ -171,16 +213,23 @@ void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 wo
 	old = hm_atomic_read(block);
 	hm_assert(hm_word_state(old) == HM_SPLIT);
 	hm_atomic_set(block, word ? (old & HM_W_SEQ) | word : hm_word_gone(old));
+	if (!word)
+		hm_atomic_add(&pos->leaf->resident, -1);
 }
 
 bool hm_index_join(struct hm_pos *pos)
 {
-	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	struct hm_base *base;
 	u64 word;
 	u32 i;
 
 	/* Exclude hm_index_set_zero_fill(): the join would overwrite its bit for the block. */
 	hm_spin_lock(&pos->file->node_lock);
+	base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	if (!base) {
+		hm_spin_unlock(&pos->file->node_lock);
+		return false;
+	}
 	hm_stay_begin();
 	for (i = 0; i < HM_BLOCK_PAGES; i++) {
 		word = hm_atomic_read(&base->word[i]);
@@ -213,6 +262,7 @@ bool hm_index_is_zero_fill(const struct hm_pos *pos)
 
 bool hm_is_zero_fill(struct hm_file *file, u64 pgoff)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 
 	if (!hm_index_find(file, pgoff, &pos))
@@ -223,6 +273,7 @@ bool hm_is_zero_fill(struct hm_file *file, u64 pgoff)
 
 bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 
 	if (!hm_atomic_read(&file->needs_alloc))
@@ -233,16 +284,26 @@ bool hm_needs_alloc(struct hm_file *file, u64 pgoff)
 	return hm_index_needs_alloc(&pos);
 }
 
+static hm_atomic_t *hm_index_holes_filled(struct hm_file *file, u64 pgoff)
+{
+	return &file->holes_filled[(hm_block_of(pgoff) >> HM_NODE_ORDER) % HM_FILLED_COUNTERS];
+}
+
 void hm_index_set_data(const struct hm_pos *pos, bool all)
 {
+	bool filled;
+
 	if (pos->base) {
-		hm_bit_clear(pos->base->zero_fill, pos->base_slot);
+		filled = hm_bit_clear(pos->base->zero_fill, pos->base_slot);
 		hm_bit_clear(pos->base->needs_alloc, pos->base_slot);
 	} else {
-		hm_bit_clear(pos->leaf->zero_fill, pos->leaf_slot);
+		filled = hm_bit_clear(pos->leaf->zero_fill, pos->leaf_slot);
 		if (all)
 			hm_bit_clear(pos->leaf->needs_alloc, pos->leaf_slot);
 	}
+	/* The unit leaves the cache later than this: see hm_file_prepare_node(). */
+	if (filled)
+		hm_atomic_add(hm_index_holes_filled(pos->file, pos->pgoff), 1);
 }
 
 /* The pages of a range in one block got data, or lost it. The caller holds node_lock. */
@@ -334,6 +395,7 @@ void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages)
 
 bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 
 	if (hm_index_find(file, pgoff, &pos))
@@ -397,20 +459,67 @@ static bool hm_index_range_changed(const struct hm_file *file, u64 pgoff, enum h
 	       (now < then ? then : now) > start << HM_PAGE_SHIFT;
 }
 
+static void hm_index_link(struct hm_file *file, struct hm_node *node, enum hm_node_kind kind)
+{
+	node->prev = NULL;
+	node->next = file->nodes;
+	if (node->next)
+		node->next->prev = node;
+	file->nodes = node;
+	node->bytes = (u32)hm_node_bytes(kind);
+	hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, node->bytes);
+}
+
+static void hm_index_unlink(struct hm_file *file, struct hm_node *node)
+{
+	if (node->prev)
+		node->prev->next = node->next;
+	else
+		file->nodes = node->next;
+	if (node->next)
+		node->next->prev = node->prev;
+	hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, -(s64)node->bytes);
+}
+
+/*
+ * A leaf may be added and removed again while a task prepares one for the same place:
+ *
+ *   CPU 0: finds out which blocks are holes
+ *   CPU 1: adds a leaf; a program stores to a hole; the unit is written, and leaves with the leaf
+ *   CPU 0: would add a leaf in which the block still is a hole, and reads would return zeros
+ *
+ * Write-back counts the holes that it fills in @holes_filled, so CPU 0 finds another count.
+ */
+void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem)
+{
+	struct hm_node *node = mem;
+
+	node->filled = (u32)hm_atomic_read(hm_index_holes_filled(file, pgoff));
+}
+
+static bool hm_index_hole_filled(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
+				 const struct hm_node *node)
+{
+	return kind == HM_NODE_LEAF &&
+	       node->filled != (u32)hm_atomic_read(hm_index_holes_filled(file, pgoff));
+}
+
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc)
 {
-	struct hm_node *node = mem;
 	struct hm_pos pos = { .leaf = NULL };
 	bool added = false;
 
-	hm_index_find(file, pgoff, &pos);
 	/*
 	 * A writer that extends the file sets the size first, then records its holes under
 	 * node_lock. So either the size has changed here, or the writer finds the new node.
 	 */
 	hm_spin_lock(&file->node_lock);
-	if (hm_index_range_changed(file, pgoff, kind, size))
+	/* The node above may have been removed since the fault. */
+	if (!hm_index_find(file, pgoff, &pos) && pos.missing < kind)
+		goto out;
+	if (hm_index_range_changed(file, pgoff, kind, size) ||
+	    hm_index_hole_filled(file, pgoff, kind, mem))
 		goto out;
 	switch (kind) {
 	case HM_NODE_DIR:
@@ -421,15 +530,84 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 		break;
 	case HM_NODE_BASE:
 		added = hm_index_add_base(&pos, mem, needs_alloc);
+		pos.leaf->nbase += added;
 		break;
 	}
-	if (added) {
-		node->next = file->nodes;
-		file->nodes = node;
-	}
+	if (added)
+		hm_index_link(file, mem, kind);
 out:
 	hm_spin_unlock(&file->node_lock);
 	return added;
+}
+
+/*
+ * Remove the node of base pages of a block, if no base page is cached. The caller holds node_lock.
+ * A promotion relies on the node. It sets its bit first and then reads the count, and this function
+ * does so in the reverse order, so at least one of the two gives up.
+ */
+static struct hm_base *hm_index_take_base(const struct hm_pos *pos)
+{
+	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	u64 none = 0;
+
+	if (!base || !hm_atomic_cas(&base->resident, &none, HM_NODE_DEAD))
+		return NULL;
+	if (hm_bit_test(pos->leaf->promoting, pos->leaf_slot)) {
+		hm_atomic_add(&base->resident, -(s64)HM_NODE_DEAD);
+		return NULL;
+	}
+	/* A walk over the dirty units must not find a split block without the node. */
+	hm_spin_lock(&pos->file->dirty_lock);
+	if (hm_word_state(hm_atomic_read(&pos->leaf->word[pos->leaf_slot])) == HM_SPLIT)
+		hm_index_join_frozen(pos, base, 0);
+	hm_ptr_set(&pos->leaf->base[pos->leaf_slot], NULL);
+	hm_spin_unlock(&pos->file->dirty_lock);
+	pos->leaf->nbase--;
+	hm_bit_clear(pos->leaf->queued, pos->leaf_slot);
+	hm_index_unlink(pos->file, &base->node);
+	return base;
+}
+
+/* Remove a leaf without any unit. The caller holds node_lock. */
+static struct hm_leaf *hm_index_take_leaf(const struct hm_pos *pos)
+{
+	struct hm_leaf *leaf = pos->leaf;
+	u64 none = 0;
+
+	if (leaf->nbase || !hm_atomic_cas(&leaf->resident, &none, HM_NODE_DEAD))
+		return NULL;
+	hm_spin_lock(&pos->file->dirty_lock);
+	hm_ptr_set(&pos->dir->leaf[pos->dir_slot], NULL);
+	hm_spin_unlock(&pos->file->dirty_lock);
+	hm_index_unlink(pos->file, &leaf->node);
+	return leaf;
+}
+
+/* Does the index have a node above the page that hm_file_take_empty() could remove? A hint. */
+static bool hm_index_has_empty(const struct hm_pos *pos)
+{
+	const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+
+	return base ? !hm_atomic_read(&base->resident) : !hm_atomic_read(&pos->leaf->resident);
+}
+
+u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NODES])
+{
+	hm_index_guard();
+	struct hm_pos pos;
+	u32 n = 0;
+
+	if (!hm_index_find(file, pgoff, &pos) || !hm_index_has_empty(&pos))
+		return 0;
+	hm_spin_lock(&file->node_lock);
+	if (hm_index_find(file, pgoff, &pos)) {
+		nodes[n] = hm_index_take_base(&pos);
+		n += !!nodes[n];
+		nodes[n] = hm_index_take_leaf(&pos);
+		n += !!nodes[n];
+	}
+	hm_spin_unlock(&file->node_lock);
+	return n;
 }
 
 void *hm_file_take_node(struct hm_file *file)
@@ -437,12 +615,13 @@ void *hm_file_take_node(struct hm_file *file)
 	struct hm_node *node = file->nodes;
 
 	if (node)
-		file->nodes = node->next;
+		hm_index_unlink(file, node);
 	return node;
 }
 
 enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 	u64 word;
 
@@ -466,6 +645,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 
 bool hm_referenced(struct hm_file *file, u64 pgoff)
 {
+	hm_index_guard();
 	struct hm_pos pos;
 
 	return hm_index_find(file, pgoff, &pos) && (hm_index_word(&pos, pgoff) & HM_W_REF);

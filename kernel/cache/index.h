@@ -7,6 +7,26 @@
 #include "state.h"
 
 /*
+ * Nodes that the function finds from here on stay in memory until it returns, but may be removed
+ * from the index. A unit that is not absent keeps its nodes in the index.
+ */
+static inline void hm_index_guard_end(const bool *guard)
+{
+	hm_read_end();
+}
+
+#define hm_index_guard()     \
+	const bool hm_guard_ \
+		__attribute__((cleanup(hm_index_guard_end), unused)) = (hm_read_begin(), true)
+
+/*
+ * Count a unit before it leaves the state HM_ABSENT. False: its node is being removed, so find it
+ * again. hm_index_uncount(): after the unit has become absent.
+ */
+bool hm_index_count(const struct hm_pos *pos);
+void hm_index_uncount(const struct hm_pos *pos);
+
+/*
  * Find the leaf above a page. Takes no lock. Return: false if there is none: pos->missing is the
  * kind of the node that is missing.
  */
@@ -23,8 +43,8 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
 
 /*
  * Split a block whose word is @word, an absent one. Takes no lock. Return: false if the node for
- * its base pages is missing. After true the caller reads the word again: the block was split by
- * this or another CPU, or another CPU has claimed it.
+ * its base pages is missing. After true the caller finds the page again: the block was split by
+ * this or another CPU, or another CPU has claimed it, or its node is being removed.
  */
 bool hm_index_split(struct hm_pos *pos, u64 word);
 

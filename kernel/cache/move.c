@@ -12,8 +12,8 @@
 
 /*
  * Read the word of the unit that owns a base frame. @at: set to the word; NULL: the frame is free.
- * hm_stay_begin() has been called: in the kernel it keeps the index node of the word from being
- * freed, because nodes are freed after an RCU grace period.
+ * A unit gives up its frame before its index node can be removed, so the guard of the caller keeps
+ * the node of the word in memory.
  */
 static u64 hm_move_word(const struct hm_desc *desc, hm_atomic_t **at)
 {
@@ -23,13 +23,12 @@ static u64 hm_move_word(const struct hm_desc *desc, hm_atomic_t **at)
 
 enum hm_move_page hm_move_check(struct hm_cache *cache, u32 frame)
 {
+	hm_index_guard();
 	const struct hm_desc *desc = hm_desc_of(cache, frame);
 	hm_atomic_t *at;
 	u64 word;
 
-	hm_stay_begin();
 	word = hm_move_word(desc, &at);
-	hm_stay_end();
 	if (!at)
 		return HM_MOVE_FREE;
 	if (hm_word_frame(word) != frame)
@@ -44,6 +43,7 @@ enum hm_move_page hm_move_check(struct hm_cache *cache, u32 frame)
 
 u32 hm_move_claim(struct hm_cache *cache, u32 frame, struct hm_unit *unit)
 {
+	hm_index_guard();
 	const struct hm_desc *desc = hm_desc_of(cache, frame);
 	u32 to = hm_pool_take_split(cache);
 	bool claimed = false;
@@ -52,12 +52,10 @@ u32 hm_move_claim(struct hm_cache *cache, u32 frame, struct hm_unit *unit)
 
 	if (to == HM_NO_FRAME_ID)
 		return to;
-	hm_stay_begin();
 	word = hm_move_word(desc, &at);
 	while (at && !claimed && hm_word_state(word) == HM_DIRTY && hm_word_frame(word) == frame)
 		claimed =
 			hm_atomic_cas(at, &word, (word & ~HM_W_STATE) | HM_EVICTING | HM_W_REDIRTY);
-	hm_stay_end();
 	if (!claimed) {
 		hm_pool_give(cache, to);
 		return HM_NO_FRAME_ID;
@@ -85,6 +83,7 @@ static void hm_move_change_frame(const struct hm_pos *pos, u32 from, u32 to)
 
 bool hm_move_done(const struct hm_unit *unit, u32 to, bool moved)
 {
+	hm_index_guard();
 	struct hm_cache *cache = unit->file->cache;
 	struct hm_pos pos;
 	u64 word, next;

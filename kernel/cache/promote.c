@@ -155,14 +155,19 @@ bool hm_promote_pick(struct hm_cache *cache, struct hm_promotion *p)
 
 /* --- pages of the block ------------------------------------------------------------- */
 
-/* Find the block of a promotion. False: it has no node of base pages, so it was never split. */
-static bool hm_promote_find_block(const struct hm_promotion *p, struct hm_pos *pos)
+static bool hm_promote_find_leaf(const struct hm_promotion *p, struct hm_pos *pos)
 {
 	if (!hm_index_find(p->unit.file, p->unit.pgoff, pos))
 		return false;
 	pos->pgoff = p->unit.pgoff;
 	pos->word = &pos->leaf->word[pos->leaf_slot];
-	return hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	return true;
+}
+
+/* Find the block of a promotion. False: it has no node of base pages. */
+static bool hm_promote_find_block(const struct hm_promotion *p, struct hm_pos *pos)
+{
+	return hm_promote_find_leaf(p, pos) && hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 }
 
 /* Return the position of a base page of a block. */
@@ -281,8 +286,10 @@ static enum hm_promote_result hm_promote_claim_missing(struct hm_promotion *p,
 
 enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 {
+	hm_index_guard();
 	struct hm_cache *cache = p->unit.file->cache;
 	enum hm_promote_result why = HM_PROMOTE_GONE;
+	struct hm_base *base;
 	struct hm_pos block;
 
 	hm_assert(p->unit.pgoff % HM_BLOCK_PAGES == 0 && !p->begun);
@@ -293,6 +300,12 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 		goto not_promoted;
 	if (hm_bit_set(block.leaf->promoting, block.leaf_slot)) {
 		why = HM_PROMOTE_BUSY;
+		goto not_promoted;
+	}
+	/* From here on the node of base pages stays, unless its removal has begun. */
+	base = hm_ptr_read(&block.leaf->base[block.leaf_slot]);
+	if (!base || hm_atomic_read(&base->resident) & HM_NODE_DEAD) {
+		hm_bit_clear(block.leaf->promoting, block.leaf_slot);
 		goto not_promoted;
 	}
 	p->begun = true;
@@ -496,6 +509,8 @@ static void hm_promote_change_frame(const struct hm_promotion *p, const struct h
 static void hm_promote_finish(struct hm_promotion *p, const struct hm_pos *block,
 			      enum hm_promote_result why)
 {
+	/* The leaf may be removed as soon as the block is not being promoted any more. */
+	hm_index_guard();
 	struct hm_cache *cache = p->unit.file->cache;
 	u32 interval = cache->opts.promote_interval_ms;
 	const struct hm_candidate again = {
@@ -588,13 +603,14 @@ static bool hm_promote_give_up_fill(const struct hm_pos *page)
 
 bool hm_promote_abort(struct hm_promotion *p, enum hm_promote_result why)
 {
+	hm_index_guard();
 	struct hm_cache *cache = p->unit.file->cache;
 	bool waited = false;
 	struct hm_pos block;
 	u32 i;
 
-	if (!hm_promote_find_block(p, &block))
-		return false; /* the block was never split */
+	if (!hm_promote_find_leaf(p, &block))
+		return false; /* the block has left the cache, and its bits with it */
 	if (p->claimed)
 		waited = hm_promote_unclaim_pages(p, &block, HM_BLOCK_PAGES);
 	for (i = 0; p->begun && i < HM_BLOCK_PAGES; i++) {

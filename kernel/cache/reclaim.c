@@ -610,6 +610,7 @@ u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
 u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victim *victims,
 	       u32 max)
 {
+	hm_index_guard();
 	u32 round, n = 0;
 
 	hm_assert(max >= 4 && want > 0);

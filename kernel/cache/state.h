@@ -12,7 +12,8 @@
  *     shard->queue_lock		the queues, and desc->word of queued frames
  *   shard->pool_lock		free lists
  *
- * Only queue_lock is taken inside another one (dirty_lock).
+ * Only queue_lock and dirty_lock are taken inside other ones: queue_lock inside dirty_lock, and
+ * dirty_lock inside node_lock.
  *
  * Fields of struct hm_shard, hm_cache and hm_file name their lock by a letter:
  *
@@ -129,6 +130,7 @@ struct hm_shard {
 	hm_atomic_t note_hand; /* A: the note to overwrite next */
 	hm_atomic_t gone_pages; /* A: pages that this CPU evicted */
 	hm_atomic_t dirtied, cleaned; /* A: pages, by this CPU; see hm_cache_dirty_pages() */
+	hm_atomic_t index_bytes; /* A: added by this CPU, less those removed */
 } __attribute__((aligned(64)));
 
 /* Blocks that can wait for promotion. A later fault queues a block that found no place. */
@@ -179,17 +181,26 @@ struct hm_cache {
 /* --- the index -------------------------------------------------------------- */
 
 /*
- * Three levels of nodes over the blocks, and a node of base pages under each split block. While a
- * file is open, nodes are only added, so lookups need no lock. The dirty bitmap of a node has a
- * bit for each child with a dirty unit: the ordered walk over dirty units uses it.
+ * Three levels of nodes over the blocks, and a node of base pages under each split block. Lookups
+ * take no lock: see hm_index_guard(). The dirty bitmap of a node has a bit for each child with a
+ * dirty unit: the ordered walk over dirty units uses it.
  */
 struct hm_node {
-	struct hm_node *next; /* list of all nodes of the file */
+	struct hm_node *next, *prev; /* N: list of all nodes of the file; then the engine's */
+	u32 bytes; /* I */
+	u32 filled; /* I: the counter in @holes_filled at hm_file_prepare_node() */
 };
+
+/*
+ * Set in the count of a node that is being removed. A task that counts a unit, and finds this bit,
+ * does not use the node.
+ */
+#define HM_NODE_DEAD (1ull << 62)
 
 struct hm_base {
 	struct hm_node node;
-	hm_atomic_t resident; /* at least the number of words that are neither absent nor frozen */
+	/* A: at least the number of words that are neither absent nor frozen; or HM_NODE_DEAD */
+	hm_atomic_t resident;
 	unsigned long dirty[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	unsigned long zero_fill[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
 	unsigned long needs_alloc[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
@@ -198,6 +209,9 @@ struct hm_base {
 
 struct hm_leaf {
 	struct hm_node node;
+	hm_atomic_t
+		resident; /* A: at least the number of words that are not absent; or HM_NODE_DEAD */
+	u32 nbase; /* N: used slots of @base */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	unsigned long
 		zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* the file has no data in the block */
@@ -245,6 +259,12 @@ struct hm_dirty_counter {
 	hm_atomic_t pages;
 } __attribute__((aligned(64)));
 
+/*
+ * Counters of write-backs to blocks without data. A leaf always uses the same counter, and
+ * neighbouring leaves use different ones. See hm_file_prepare_node().
+ */
+#define HM_FILLED_COUNTERS 16u
+
 /* As in struct hm_cache, the fields that every fault reads come first. */
 struct hm_file {
 	struct hm_cache *cache; /* I */
@@ -266,6 +286,7 @@ struct hm_file {
 	struct hm_stream stream[HM_STREAMS]; /* S */
 
 	hm_spinlock_t node_lock __attribute__((aligned(64)));
+	hm_atomic_t holes_filled[HM_FILLED_COUNTERS]; /* A: blocks without data that got some */
 	struct hm_node *nodes; /* N */
 	struct hm_file *next; /* FA */
 	struct hm_file *prev; /* F */

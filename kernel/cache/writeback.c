@@ -87,6 +87,7 @@ static enum claim hm_writeback_claim(struct hm_pos *pos, u64 pgoff, const struct
 enum hm_wb hm_writeback(struct hm_file *file, u64 *at, u64 end, u32 max_pages, bool wait,
 			struct hm_run *run)
 {
+	hm_index_guard();
 	enum hm_wb result = HM_WB_DONE;
 	u64 pgoff;
 
@@ -176,6 +177,7 @@ static u32 hm_writeback_unit_done(struct hm_pos *pos, u64 word, int err)
 
 void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err)
 {
+	hm_index_guard();
 	u64 end = pgoff + npages, written = 0;
 
 	if (err < 0)

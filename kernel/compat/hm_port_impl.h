@@ -9,6 +9,7 @@
 #include <linux/compiler.h>
 #include <linux/preempt.h>
 #include <linux/processor.h>
+#include <linux/rcupdate.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -84,6 +85,19 @@ static inline void hm_stay_begin(void)
 static inline void hm_stay_end(void)
 {
 	preempt_enable();
+}
+
+/* sparse cannot count the sections that hm_index_guard() ends. */
+static inline void hm_read_begin(void)
+{
+	rcu_read_lock();
+	__release(RCU);
+}
+
+static inline void hm_read_end(void)
+{
+	__acquire(RCU);
+	rcu_read_unlock();
 }
 
 /* Only a hint: the caller may move to another CPU at any time. */

@@ -253,6 +253,7 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 			evict_move(hi, folio[i], &victims[i]);
 		} else if (victims[i].evict) {
 			evict_leave(hi, folio[i], &victims[i].unit, freed);
+			hugemap_trim_index(hi->hfile, victims[i].unit.pgoff);
 		} else {
 			folio_unlock(folio[i]);
 			folio_put(folio[i]);

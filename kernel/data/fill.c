@@ -305,6 +305,9 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
 	int err = fill_page(hi, pgoff, access, &counted);
 
 	hugemap_end_wait_overwrite(hi, &counted);
+	/* The index nodes above the page may be new, and have no unit now. */
+	if (unlikely(err) && hi->hfile)
+		hugemap_trim_index(hi->hfile, pgoff);
 	return err;
 }
 

@@ -6,6 +6,7 @@
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -20,7 +21,7 @@ int hugemap_index_setup(void)
 
 	/*
 	 * No SLAB_RECLAIM_ACCOUNT, which would make the nodes count as available memory: they stay
-	 * as long as the file.
+	 * as long as units below them are cached.
 	 */
 	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
 		node_cache[i] =
@@ -37,6 +38,8 @@ void hugemap_index_teardown(void)
 {
 	u32 i;
 
+	/* Nodes may wait for their end. */
+	rcu_barrier();
 	for (i = 0; i < ARRAY_SIZE(node_cache); i++) {
 		kmem_cache_destroy(node_cache[i]);
 		node_cache[i] = NULL;
@@ -101,6 +104,22 @@ void hugemap_drop_file(struct hugemap_inode *hi)
 		kfree(node);
 	kvfree(hi->data->file_mem);
 	hi->data->file_mem = NULL;
+}
+
+static void index_free_node(struct rcu_head *rcu)
+{
+	/* kfree() finds the slab cache of an object. */
+	kfree(rcu);
+}
+
+void hugemap_trim_index(struct hm_file *hfile, u64 pgoff)
+{
+	void *nodes[HM_EMPTY_NODES];
+	u32 n = hm_file_take_empty(hfile, pgoff, nodes);
+
+	/* The rcu_head lies at the start of the node. */
+	while (n-- > 0)
+		call_rcu((struct rcu_head *)nodes[n], index_free_node);
 }
 
 /* A range of a file, in parts of equal size with one bit for each. */
@@ -184,6 +203,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	node = kmem_cache_zalloc(node_cache[kind], GFP_KERNEL);
 	if (!node)
 		return -ENOMEM;
+	hm_file_prepare_node(hi->hfile, pgoff, node);
 	if (kind == HM_NODE_BASE) {
 		parts = (struct parts){ .start = (loff_t)(pgoff & ~HUGEMAP_BLOCK_MASK)
 						 << HM_PAGE_SHIFT,

@@ -31,6 +31,12 @@ void hugemap_drop_file(struct hugemap_inode *hi);
  */
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind);
 
+/*
+ * Free the index nodes above a page that have no cached unit, after a grace period of RCU. The
+ * caller keeps the file alive.
+ */
+void hugemap_trim_index(struct hm_file *hfile, u64 pgoff);
+
 /* hm_file_set_zero_fill() for any range: it sleeps in between. */
 void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill);
 

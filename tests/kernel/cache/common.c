@@ -78,6 +78,8 @@ void env_end(struct env *env)
 	assert_int_equal(hm_cache_dirty_pages(env->cache), 0);
 	assert_int_equal(hm_pool_free(env->cache, HM_HUGE), env->cache->nframes);
 	assert_int_equal(hm_pool_free(env->cache, HM_BASE), 0);
+	assert_int_equal(hm_cache_index_bytes(env->cache), 0);
+	frees_nodes = false;
 	free(env->mem);
 }
 
@@ -88,8 +90,20 @@ void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
 	void *mem = aligned_alloc(64, size);
 
 	memset(mem, 0, size);
+	hm_file_prepare_node(file, pgoff, mem);
 	if (!hm_file_add_node(file, pgoff, kind, mem, hm_file_size(file), zero_fill, needs_alloc))
 		free(mem);
+}
+
+bool frees_nodes;
+
+static void trim(struct hm_file *file, u64 pgoff)
+{
+	void *nodes[HM_EMPTY_NODES];
+	u32 n = frees_nodes ? hm_file_take_empty(file, pgoff, nodes) : 0;
+
+	while (n-- > 0)
+		free(nodes[n]);
 }
 
 enum hm_outcome fault(struct hm_file *file, u64 pgoff, struct hm_access access,
@@ -172,6 +186,7 @@ u32 reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_victi
 			continue;
 		}
 		assert_false(hm_evict_done(&victims[i].unit, HM_EVICTED));
+		trim(victims[i].unit.file, victims[i].unit.pgoff);
 		if (evicted)
 			(*evicted)++;
 	}
@@ -216,6 +231,7 @@ u32 drop(struct hm_file *file, u64 start, u64 end, bool discard)
 
 	while ((inv = hm_invalidate(file, &start, end, discard, &unit)) == HM_INV_UNIT) {
 		assert_false(hm_evict_done(&unit, discard ? HM_EVICT_DISCARD : HM_EVICTED));
+		trim(file, unit.pgoff);
 		n++;
 	}
 	assert_int_equal(inv, HM_INV_DONE);
@@ -303,6 +319,19 @@ static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
 		assert_int_equal(hm_atomic_read(&base->resident), resident);
 }
 
+static void audit_leaf(struct hm_leaf *leaf)
+{
+	u64 resident = 0;
+	u32 nbase = 0, i;
+
+	for (i = 0; i < HM_NODE_SLOTS; i++) {
+		resident += hm_word_state(hm_atomic_read(&leaf->word[i])) != HM_ABSENT;
+		nbase += !!leaf->base[i];
+	}
+	assert_int_equal(hm_atomic_read(&leaf->resident), resident);
+	assert_int_equal(leaf->nbase, nbase);
+}
+
 static void audit_file(struct hm_file *file, struct sums *sums)
 {
 	u64 before = sums->dirty;
@@ -310,6 +339,8 @@ static void audit_file(struct hm_file *file, struct sums *sums)
 
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
 		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++) {
+			if (file->dir[i]->leaf[j])
+				audit_leaf(file->dir[i]->leaf[j]);
 			for (k = 0; file->dir[i]->leaf[j] && k < HM_NODE_SLOTS; k++) {
 				u64 block = ((u64)i << 2 * HM_NODE_ORDER) +
 					    ((u64)j << HM_NODE_ORDER) + k;

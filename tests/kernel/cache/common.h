@@ -105,6 +105,8 @@ u32 write_all(struct hm_file *file);
 /* Remove a range from the cache. Returns the number of removed units. */
 u32 drop(struct hm_file *file, u64 start, u64 end, bool discard);
 
+/* Let drop(), evict() and reclaim() free index nodes without cached units, until env_end(). */
+extern bool frees_nodes;
 void add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
 	      const unsigned long *zero_fill, const unsigned long *needs_alloc);
 

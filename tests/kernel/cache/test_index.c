@@ -181,6 +181,93 @@ static void test_any_number_of_files_can_be_open(void **state)
 	free(mem);
 }
 
+/* The last unit of a node takes it along. The file can be used as before. */
+static void test_nodes_without_units_are_freed(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 dir;
+
+	frees_nodes = true;
+	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
+	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
+	dir = hm_node_bytes(HM_NODE_DIR);
+	bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, P(2), HM_ACCESS_READ);
+	assert_int_equal(hm_cache_index_bytes(env.cache),
+			 dir + hm_node_bytes(HM_NODE_LEAF) + hm_node_bytes(HM_NODE_BASE));
+	drop(env.file, P(1), P(1) + 1, false);
+	assert_int_equal(hm_cache_index_bytes(env.cache),
+			 dir + hm_node_bytes(HM_NODE_LEAF) + hm_node_bytes(HM_NODE_BASE));
+	drop(env.file, P(1) + 1, P(2), false);
+	assert_int_equal(hm_cache_index_bytes(env.cache), dir + hm_node_bytes(HM_NODE_LEAF));
+	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
+	drop(env.file, P(2), P(3), false);
+	assert_int_equal(hm_cache_index_bytes(env.cache), dir);
+	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_LEAF);
+	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
+	assert_int_equal(write_all(env.file), 1);
+	env_end(&env);
+}
+
+/*
+ * A leaf is prepared while all blocks are holes. Then another leaf is added there, a hole gets data,
+ * and the leaf is removed. The prepared leaf is refused: it would hide the data.
+ */
+static void test_leaf_from_before_a_write_is_refused(void **state)
+{
+	unsigned long holes[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
+	enum hm_size sizes[] = { HM_SIZE_HUGE, HM_SIZE_BASE };
+	struct hm_leaf *leaf;
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	memset(holes, 0xff, sizeof(holes));
+	frees_nodes = true;
+	for (i = 0; i < 2; i++) {
+		env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
+		add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
+		leaf = calloc(1, sizeof(*leaf));
+		hm_file_prepare_node(env.file, P(1), leaf);
+		add_node(env.file, P(1), HM_NODE_LEAF, holes, NULL);
+		assert_int_equal(fault(env.file, P(1), HM_ACCESS(.size = sizes[i]), &unit),
+				 HM_ZERO);
+		assert_false(hm_fill_done(&unit, 0, true));
+		assert_int_equal(write_all(env.file), 1);
+		drop(env.file, 0, ~0ull, false);
+		assert_false(hm_file_add_node(env.file, P(1), HM_NODE_LEAF, leaf,
+					      hm_file_size(env.file), holes, NULL));
+		add_node(env.file, P(1), HM_NODE_LEAF, NULL, NULL);
+		assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
+		assert_false(hm_fill_done(&unit, 0, false));
+		free(leaf);
+		env_end(&env);
+		frees_nodes = true;
+	}
+	frees_nodes = false;
+}
+
+/* A late marker sets the dirty bits above a unit after its nodes were removed. */
+static void test_dirty_bit_without_a_leaf_is_stale(void **state)
+{
+	struct hm_run run;
+	struct env env;
+	u64 at = 0;
+
+	frees_nodes = true;
+	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
+	bring(env.file, P(1), HM_ACCESS_READ);
+	drop(env.file, 0, ~0ull, false);
+	hm_bit_set(env.file->dir[0]->dirty, 0);
+	hm_bit_set(env.file->dirty, 0);
+	assert_int_equal(hm_writeback(env.file, &at, ~0ull, HM_BLOCK_PAGES, true, &run),
+			 HM_WB_DONE);
+	assert_false(hm_bit_test(env.file->dir[0]->dirty, 0));
+	env_end(&env);
+}
+
 static void test_base_page_splits_its_block(void **state)
 {
 	struct hm_unit unit;
@@ -627,6 +714,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_every_page_has_its_own_word),
 	cmocka_unit_test(test_last_page_of_largest_file_is_usable),
 	cmocka_unit_test(test_any_number_of_files_can_be_open),
+	cmocka_unit_test(test_nodes_without_units_are_freed),
+	cmocka_unit_test(test_leaf_from_before_a_write_is_refused),
+	cmocka_unit_test(test_dirty_bit_without_a_leaf_is_stale),
 	cmocka_unit_test(test_base_page_splits_its_block),
 	cmocka_unit_test(test_split_block_joins_when_all_pages_have_left),
 	cmocka_unit_test(test_filling_page_keeps_block_split),

@@ -256,6 +256,7 @@ static void add_missing(struct stressed *s, u64 page, const struct hm_unit *unit
 
 	/* The device is initially empty, so every block is a hole. */
 	memset(mem, 0, size);
+	hm_file_prepare_node(s->file, page, mem);
 	memset(zero_fill, 0xff, sizeof(zero_fill));
 	if (!hm_file_add_node(s->file, page, (enum hm_node_kind)unit->err, mem,
 			      hm_file_size(s->file), zero_fill, NULL))

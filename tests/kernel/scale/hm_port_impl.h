@@ -50,6 +50,15 @@ bool machine_ptr_install(void *p, void *value);
 #define hm_ptr_set(p, value) machine_ptr_set(p, value)
 #define hm_ptr_install(p, value) machine_ptr_install(p, value)
 
+/* No node is freed during a run. */
+static inline void hm_read_begin(void)
+{
+}
+
+static inline void hm_read_end(void)
+{
+}
+
 static inline void hm_stay_begin(void)
 {
 }

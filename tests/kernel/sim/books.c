@@ -62,6 +62,51 @@ static void check_unit(struct books *books, struct hm_file *file, const struct h
 		  "dirty page %llu has no dirty bit", (unsigned long long)unit->pgoff);
 }
 
+static void check_leaf(const struct hm_leaf *leaf)
+{
+	u32 units = 0, nbase = 0, pages, i, j;
+
+	for (i = 0; i < HM_NODE_SLOTS; i++) {
+		const struct hm_base *base = leaf->base[i];
+
+		units += hm_word_state(hm_atomic_read(&leaf->word[i])) != HM_ABSENT;
+		nbase += !!base;
+		for (j = pages = 0; base && j < HM_BLOCK_PAGES; j++) {
+			enum hm_state state = hm_word_state(hm_atomic_read(&base->word[j]));
+
+			pages += state != HM_ABSENT && state != HM_FROZEN;
+		}
+		sim_check(!base || hm_atomic_read(&base->resident) == pages,
+			  "a node of base pages with %u units counts %llu", pages,
+			  (unsigned long long)hm_atomic_read(&base->resident));
+	}
+	sim_check(hm_atomic_read(&leaf->resident) == units && leaf->nbase == nbase,
+		  "a leaf with %u units and %u nodes counts %llu and %u", units, nbase,
+		  (unsigned long long)hm_atomic_read(&leaf->resident), leaf->nbase);
+}
+
+/* Each node of the file must be in the index. */
+static void check_nodes(const struct hm_file *file)
+{
+	const struct hm_node *node;
+	u32 nodes = 0, i, j;
+
+	for (i = 0; i < HM_NODE_SLOTS; i++) {
+		nodes += !!file->dir[i];
+		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++) {
+			const struct hm_leaf *leaf = file->dir[i]->leaf[j];
+
+			if (!leaf)
+				continue;
+			check_leaf(leaf);
+			nodes += 1 + leaf->nbase;
+		}
+	}
+	for (node = file->nodes; node; node = node->next)
+		nodes--;
+	sim_check(!nodes, "%d nodes are missing in the list of a file", (int)nodes);
+}
+
 static void check_file(struct books *books, struct hm_file *file)
 {
 	u64 end = hm_file_npages(file) + BEYOND, page = 0, dirty = books->dirty;
@@ -81,6 +126,7 @@ static void check_file(struct books *books, struct hm_file *file)
 	}
 	sim_check(books->dirty - dirty == hm_file_dirty_pages(file),
 		  "the dirty page count of a file is wrong");
+	check_nodes(file);
 }
 
 static void check_counters(struct hm_cache *cache)

@@ -211,8 +211,10 @@ void clock_main(void *arg)
 	for (;;) {
 		u32 pause = sim_lower(300);
 
-		while (pause--)
+		while (pause--) {
+			rcu_tick();
 			sim_yield();
+		}
 		time_passes(sched_quiet() < LONG_QUIET ? 1 + sim_lower(w.s.tick) : HZ / 10);
 	}
 }

@@ -126,6 +126,10 @@ static inline void hm_stay_end(void)
 {
 }
 
+/* task.c: a section of RCU */
+void hm_read_begin(void);
+void hm_read_end(void);
+
 static inline void hm_relax(void)
 {
 	sim_yield();

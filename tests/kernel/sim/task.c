@@ -64,6 +64,74 @@ void synchronize_rcu(void)
 			sim_yield();
 }
 
+void hm_read_begin(void)
+{
+	rcu_read_lock();
+}
+
+void hm_read_end(void)
+{
+	rcu_read_unlock();
+}
+
+/* Callbacks: those of @rcu_first wait for the next grace period, those of @rcu_batch for this one. */
+static struct rcu_head *rcu_first, **rcu_last = &rcu_first, *rcu_batch;
+static u64 rcu_left[SIM_COROUTINES];
+static bool rcu_calls;
+
+void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head))
+{
+	head->next = NULL;
+	head->func = func;
+	*rcu_last = head;
+	rcu_last = &head->next;
+}
+
+static bool rcu_grace_period_over(void)
+{
+	u32 i;
+
+	for (i = 0; i < SIM_COROUTINES; i++)
+		if (tasks[i].in_rcu && tasks[i].rcu_left == rcu_left[i])
+			return false;
+	return true;
+}
+
+void rcu_tick(void)
+{
+	struct rcu_head *head;
+	u32 i;
+
+	if (rcu_calls || (rcu_batch && !rcu_grace_period_over()))
+		return;
+	rcu_calls = true;
+	while ((head = rcu_batch)) {
+		rcu_batch = head->next;
+		head->func(head);
+	}
+	rcu_calls = false;
+	rcu_batch = rcu_first;
+	rcu_first = NULL;
+	rcu_last = &rcu_first;
+	for (i = 0; i < SIM_COROUTINES; i++)
+		rcu_left[i] = tasks[i].rcu_left;
+}
+
+void rcu_barrier(void)
+{
+	while (rcu_first || rcu_batch || rcu_calls) {
+		rcu_tick();
+		sim_yield();
+	}
+}
+
+void rcu_forget(void)
+{
+	rcu_first = rcu_batch = NULL;
+	rcu_last = &rcu_first;
+	rcu_calls = false;
+}
+
 /* A task that yields to fills while it has a claim stops the fills that wait for this claim. */
 static void window_check_claim(const char *text)
 {

@@ -315,12 +315,23 @@ static inline void rcu_read_lock(void)
 
 static inline void rcu_read_unlock(void)
 {
-	current->in_rcu--;
-	current->rcu_left++;
+	if (!--current->in_rcu)
+		current->rcu_left++;
 	sim_step();
 }
 
 void synchronize_rcu(void);
+
+struct rcu_head {
+	struct rcu_head *next;
+	void (*func)(struct rcu_head *head);
+};
+
+/* The clock calls @func, some time after all sections that have begun are over. */
+void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head));
+void rcu_tick(void);
+void rcu_barrier(void);
+void rcu_forget(void); /* after a power cut */
 
 #define RACE_POINTS 16u
 void window_pass(u32 number, const char *text);
@@ -518,7 +529,6 @@ struct kmem_cache *kmem_cache_create(const char *name, size_t bytes, u32 align, 
 				     void (*ctor)(void *));
 #define KMEM_CACHE(type, flags) \
 	kmem_cache_create(#type, sizeof(struct type), __alignof__(struct type), flags, NULL)
-#define rcu_barrier() synchronize_rcu()
 void kmem_cache_destroy(struct kmem_cache *cache);
 #define kmem_cache_zalloc(cache, gfp) sim_alloc((cache)->bytes, gfp)
 #define kmem_cache_alloc(cache, gfp) sim_alloc((cache)->bytes, gfp)

@@ -356,6 +356,7 @@ void world_new(bool fresh)
 	sim_free_all();
 	tasks_forget();
 	works_forget();
+	rcu_forget();
 	folios_forget();
 	mm_forget();
 	inodes_forget();
