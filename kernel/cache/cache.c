@@ -19,6 +19,22 @@ static u32 hm_cache_dirty_step(const struct hm_options *opts)
 	return step ? (u32)step : 1;
 }
 
+/*
+ * The index nodes may take 1/64 of the pool, or enough for a few blocks, whichever is more. Base
+ * pages far from each other take a node each, so without a limit random accesses to a file of
+ * terabytes would fill more memory with nodes than with pages.
+ */
+#define HM_INDEX_SHARE 64u
+#define HM_INDEX_BLOCKS_MIN 64u
+
+static u64 hm_cache_index_limit(const struct hm_options *opts)
+{
+	u64 share = (u64)opts->pool_frames * HM_BLOCK_SIZE / HM_INDEX_SHARE;
+	u64 min = HM_INDEX_BLOCKS_MIN * sizeof(struct hm_base);
+
+	return share > min ? share : min;
+}
+
 static u32 hm_cache_ghost_count(const struct hm_options *opts)
 {
 	u64 pages = (u64)opts->pool_frames * HM_BLOCK_PAGES;
@@ -77,6 +93,7 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	cache->ghosts = (hm_atomic_t *)(base + at.ghosts);
 	cache->nghosts = hm_cache_ghost_count(opts);
 	cache->dirty_step = hm_cache_dirty_step(opts);
+	cache->index_limit = hm_cache_index_limit(opts);
 	hm_atomic_set(&cache->clock, 1);
 	hm_spin_init(&cache->files_lock);
 	hm_spin_init(&cache->promote_lock);
@@ -136,6 +153,13 @@ u64 hm_cache_index_bytes(const struct hm_cache *cache)
 	for (i = 0; i < cache->nshards; i++)
 		sum += hm_atomic_read(&cache->shards[i].index_bytes);
 	return sum;
+}
+
+u64 hm_cache_index_excess(const struct hm_cache *cache)
+{
+	u64 bytes = hm_cache_index_bytes(cache);
+
+	return bytes > cache->index_limit ? bytes - cache->index_limit : 0;
 }
 
 u64 hm_cache_huge_pages(struct hm_cache *cache)

@@ -53,6 +53,7 @@ u64 hm_cache_dirty_pages(const struct hm_cache *cache);
 bool hm_cache_dirty_above_limit(const struct hm_cache *cache); /* see dirty_ratio */
 u64 hm_cache_free_pages(struct hm_cache *cache);
 u64 hm_cache_index_bytes(const struct hm_cache *cache); /* of the index nodes of all files */
+u64 hm_cache_index_excess(const struct hm_cache *cache); /* those above a share of the pool */
 u64 hm_cache_huge_pages(struct hm_cache *cache); /* base pages of used huge frames */
 
 /* --- frames ---------------------------------------------------------------------------- */

@@ -593,12 +593,32 @@ static void hm_reclaim_isolate_container(struct hm_cache *cache, u32 huge,
 		hm_pool_unisolate(cache, first);
 }
 
+/*
+ * Should base pages leave because the index is too large? Only while more than twice the share of
+ * probation was accessed once, so the main queue keeps its units.
+ */
+static bool hm_reclaim_for_index(const struct hm_cache *cache)
+{
+	u64 unproven = 0, all = 0;
+	u32 i;
+
+	if (!hm_cache_index_excess(cache))
+		return false;
+	for (i = 0; i < cache->nshards; i++) {
+		unproven += hm_reclaim_shard_unproven(&cache->shards[i], HM_BASE);
+		all += hm_reclaim_shard_clean(&cache->shards[i], HM_BASE);
+	}
+	return unproven * 100 > all * 2 * cache->opts.probation_ratio;
+}
+
 u32 hm_reclaim_want(struct hm_cache *cache, enum hm_kind kind)
 {
 	u64 target = hm_pool_free_target(cache);
 	u64 free = hm_pool_free(cache, HM_HUGE);
 
 	if (kind == HM_BASE) {
+		if (hm_reclaim_for_index(cache))
+			return cache->opts.evict_batch;
 		target = cache->opts.evict_batch * 2;
 		free = hm_cache_free_pages(cache);
 	}
@@ -614,6 +634,11 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
 	u32 round, n = 0;
 
 	hm_assert(max >= 4 && want > 0);
+	if (kind == HM_BASE && hm_reclaim_for_index(cache)) {
+		hm_reclaim_kind(cache, HM_BASE, want, victims, max, &n);
+		if (n)
+			return n;
+	}
 	if (hm_reclaim_use_once(cache, kind, false, want, victims, max, &n) ||
 	    (kind == HM_BASE && hm_reclaim_use_once(cache, HM_HUGE, false, 1, victims, max, &n)))
 		return n;

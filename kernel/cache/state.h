@@ -155,6 +155,7 @@ struct hm_cache {
 	u32 reserve; /* I: huge frames that read-ahead leaves free */
 	u32 nghosts; /* I: a power of two */
 	u32 dirty_step; /* I: pages that a CPU dirties between two checks of the limit */
+	u64 index_limit; /* I: bytes of index nodes for units that were accessed once */
 	struct hm_shard *shards; /* I */
 	struct hm_desc *desc; /* I: of nframes huge frames, then of the base frames */
 	struct hm_container *container; /* I */

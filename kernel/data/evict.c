@@ -84,6 +84,10 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 		hm_evict_done(unit, result);
 	hugemap_race_point("evict: absent, waiters not woken");
 	hugemap_wake_unit(mount, unit);
+	/* Reclaim always trims: see evict_run(). */
+	if ((result == HM_EVICTED || result == HM_EVICT_DISCARD) &&
+	    hm_cache_index_excess(mount->cache))
+		hugemap_trim_index(unit->file, unit->pgoff);
 	if (result == HM_EVICT_DISCARD)
 		hugemap_progress(mount);
 }
@@ -326,7 +330,7 @@ static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want,
 	return freed;
 }
 
-bool hugemap_evict_quickly(struct hugemap_mount *mount)
+bool hugemap_evict_quickly(struct hugemap_mount *mount, enum hm_kind kind)
 {
 	u32 want = hm_cache_options(mount->cache)->evict_batch, freed = 0, chosen = 1, round;
 	struct batch *batch;
@@ -336,7 +340,7 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount)
 	batch = mempool_alloc(batches, GFP_NOWAIT | __GFP_NOWARN);
 	/* Units become inactive in one round and leave in the next. */
 	for (round = 0; batch && chosen && !freed && round < ROUNDS; round++) {
-		freed = evict_batch(mount, batch, HM_HUGE, want, &chosen);
+		freed = evict_batch(mount, batch, kind, want, &chosen);
 		evict_idle_inodes(mount, batch);
 	}
 	up_read(&mount->files_lock);

@@ -12,7 +12,7 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount);
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
 
 /* hugemap_evict_some() for the shrinker: instead of a wait it returns false. */
-bool hugemap_evict_quickly(struct hugemap_mount *mount);
+bool hugemap_evict_quickly(struct hugemap_mount *mount, enum hm_kind kind);
 
 /* Release the inodes whose last cached data the shrinker has evicted. May write and wait. */
 void hugemap_put_idle(struct hugemap_mount *mount);

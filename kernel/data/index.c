@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 
 #include "index.h"
+#include "wait.h"
 
 static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
 
@@ -219,6 +220,8 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	hugemap_race_point("index: holes known, node not there");
 	if (err || !hm_file_add_node(hi->hfile, pgoff, kind, node, size, zero_fill, holes))
 		kfree(node);
+	else if (hm_cache_index_excess(hugemap_of(hi)->cache))
+		hugemap_wake_reclaimer(hugemap_of(hi));
 	return err;
 }
 

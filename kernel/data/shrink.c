@@ -57,13 +57,26 @@ static unsigned long shrink_count(struct shrinker *shrinker, struct shrink_contr
 	u64 dirty = hm_cache_dirty_pages(mount->cache);
 	u64 pages = min((u64)shrink_spare(mount) * HM_BLOCK_PAGES, all > dirty ? all - dirty : 0);
 
+	pages += hm_cache_index_excess(mount->cache) >> PAGE_SHIFT;
 	return pages ? pages : SHRINK_EMPTY;
+}
+
+/* Evict base pages to free their index nodes. Return the number of pages that the nodes took. */
+static unsigned long shrink_index(struct hugemap_mount *mount)
+{
+	u64 before = hm_cache_index_bytes(mount->cache), now;
+
+	if (!hm_cache_index_excess(mount->cache) || !hugemap_evict_quickly(mount, HM_BASE))
+		return 0;
+	now = hm_cache_index_bytes(mount->cache);
+	return now < before ? (before - now) >> PAGE_SHIFT : 0;
 }
 
 static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
 	u32 want = DIV_ROUND_UP(sc->nr_to_scan, HM_BLOCK_PAGES), given = 0, tries;
+	unsigned long pages;
 
 	/* Without __GFP_FS the task may be inside a file system. */
 	if (!(sc->gfp_mask & __GFP_FS) || !mutex_trylock(&mount->pool_lock))
@@ -73,16 +86,17 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 	for (tries = want + EVICTIONS; given < want && tries; tries--) {
 		if (hugemap_pool_shed(mount))
 			given++;
-		else if (!hugemap_evict_quickly(mount))
+		else if (!hugemap_evict_quickly(mount, HM_HUGE))
 			break;
 	}
 	if (given)
 		WRITE_ONCE(mount->shed_at, jiffies);
 	mutex_unlock(&mount->pool_lock);
-	hugemap_account_reclaimed((unsigned long)given * HM_BLOCK_PAGES);
+	pages = (unsigned long)given * HM_BLOCK_PAGES + shrink_index(mount);
+	hugemap_account_reclaimed(pages);
 	/* The reclaimer evicts for tasks that are short of frames now, and grows the pool later. */
 	hugemap_wake_reclaimer(mount);
-	return given ? (unsigned long)given * HM_BLOCK_PAGES : SHRINK_STOP;
+	return pages ?: SHRINK_STOP;
 }
 
 static u32 shrink_wanted(const struct hugemap_mount *mount)

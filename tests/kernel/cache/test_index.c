@@ -268,6 +268,50 @@ static void test_dirty_bit_without_a_leaf_is_stale(void **state)
 	env_end(&env);
 }
 
+/*
+ * Pages at random in a file of 10 TB, in a pool of 4 GB (the small build: in its largest file): the
+ * index stays within 1/64 of the pool, 64 MB.
+ */
+static void random_touches_keep_the_index_small(enum hm_size size)
+{
+	enum {
+		FRAMES = 2048,
+		TOUCHES = 200000
+	};
+	u64 bytes = 10ull << 40 < FILE_MAX ? 10ull << 40 : FILE_MAX, random = 1, max = 0;
+	struct env env;
+	u32 i;
+
+	frees_nodes = true;
+	env_start(&env, FRAMES, 1, bytes);
+	for (i = 0; i < TOUCHES; i++) {
+		struct hm_access access = HM_ACCESS(.size = size, .order = HM_ORDER_RANDOM);
+
+		random = random * 6364136223846793005ull + 1442695040888963407ull;
+		use(env.file, (random >> 20) % (bytes >> HM_PAGE_SHIFT), access);
+		while (hm_reclaim_want(env.cache, HM_BASE))
+			assert_true(evict(env.cache, HM_BASE, 1));
+		if (hm_cache_index_bytes(env.cache) > max)
+			max = hm_cache_index_bytes(env.cache);
+	}
+	assert_true(max <= env.cache->index_limit + hm_node_bytes(HM_NODE_DIR) +
+				   hm_node_bytes(HM_NODE_LEAF) + hm_node_bytes(HM_NODE_BASE));
+	print_message("%llu KB of index, limit %llu KB\n", (unsigned long long)max >> 10,
+		      (unsigned long long)env.cache->index_limit >> 10);
+	env_end(&env);
+}
+
+static void test_random_pages_of_a_huge_file_keep_the_index_small(void **state)
+{
+	random_touches_keep_the_index_small(HM_SIZE_AUTO);
+	random_touches_keep_the_index_small(HM_SIZE_BASE);
+}
+
+static void test_random_blocks_of_a_huge_file_keep_the_index_small(void **state)
+{
+	random_touches_keep_the_index_small(HM_SIZE_HUGE);
+}
+
 static void test_base_page_splits_its_block(void **state)
 {
 	struct hm_unit unit;
@@ -717,6 +761,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_nodes_without_units_are_freed),
 	cmocka_unit_test(test_leaf_from_before_a_write_is_refused),
 	cmocka_unit_test(test_dirty_bit_without_a_leaf_is_stale),
+	cmocka_unit_test(test_random_pages_of_a_huge_file_keep_the_index_small),
+	cmocka_unit_test(test_random_blocks_of_a_huge_file_keep_the_index_small),
 	cmocka_unit_test(test_base_page_splits_its_block),
 	cmocka_unit_test(test_split_block_joins_when_all_pages_have_left),
 	cmocka_unit_test(test_filling_page_keeps_block_split),
