@@ -22,14 +22,15 @@
  *   mapping->invalidate_lock          shared: start a fill, make a clean unit dirty, write back;
  *                                     exclusive: truncate, punch, change the lower file
  *   hi->data->grow_lock               write-back beyond the end of the lower file
- *   mount->files_lock                 the list of files. An eviction ends its claims before it
- *                                     releases this lock.
+ *   hugemap_files_srcu (SRCU)         keeps files that the core returned, and their inodes, in
+ *                                     memory. An eviction ends its claims before it leaves the
+ *                                     section.
  *   mount->split_lock                 the split of a slot into base pages, and the reverse
  *   locks of the lower file system    held by the lower file system during I/O of this module
  *   folio lock                        the mapping and the content of a folio. A task holds several
  *                                     only for one batch, in frame order, and takes all but the
- *                                     first by folio_trylock(). With files_lock it only tries to
- *                                     take the first, too. A promotion also takes the lock of its
+ *                                     first by folio_trylock(). In a section of SRCU it only tries
+ *                                     to take the first, too. A promotion also takes the lock of its
  *                                     huge folio, which only a stale lookup may hold, for a moment.
  *   i_pages' xa_lock, page-table locks
  *   spinlocks of the cache core and of struct hugemap_mount
@@ -62,6 +63,7 @@
 #include <linux/mutex.h>
 #include <linux/path.h>
 #include <linux/rwsem.h>
+#include <linux/srcu.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
@@ -236,8 +238,8 @@ struct hugemap_mount {
 	struct workqueue_struct *chunk_wq; /* I: background write-back, one work per file */
 
 	/* the data: files */
-	struct rw_semaphore files_lock; /* - */
-	struct list_head files; /* F: hugemap_data.files of files with a cache index */
+	spinlock_t files_lock; /* - */
+	struct list_head files; /* F, SRCU: hugemap_data.files of files with a cache index */
 	spinlock_t idle_lock; /* - */
 	struct list_head idle; /* idle_lock: hugemap_data.idle, inodes to release: evict.c */
 	atomic_t dirtied_claimed; /* A: units that became dirty while claimed for eviction */
@@ -270,7 +272,7 @@ struct hugemap_data {
 	 * be larger. LLONG_MAX: none failed.
 	 */
 	loff_t growth_failed_at;
-	struct list_head files; /* F: in mount->files */
+	struct list_head files; /* F, SRCU: in mount->files */
 	struct list_head idle; /* mount->idle_lock: in mount->idle */
 	u32 changes; /* V: changes of the lower file that bypassed the cache */
 	/*
@@ -304,8 +306,8 @@ struct hugemap_inode {
 	struct inode *lower; /* I: NULL over a device */
 	/*
 	 * FA: cache index; NULL until the first access to the data of a regular file, and always
-	 * for others. It is set under the shared invalidate_lock, and cleared when the inode is
-	 * evicted. It is not in @data, so that a fault reads it without another load.
+	 * for others. It is set under the shared invalidate_lock, and stays until the inode is
+	 * freed. It is not in @data, so that a fault reads it without another load.
 	 */
 	struct hm_file *hfile;
 	struct hugemap_data *data; /* I: NULL unless the inode is a regular file */
@@ -460,6 +462,14 @@ int hugemap_data_open(struct inode *inode, struct file *file);
  * dirty data is written back first. May sleep for I/O.
  */
 void hugemap_data_evict(struct inode *inode, bool discard);
+
+/*
+ * Free the memory of the file of an evicted inode, unless its data was never accessed. The caller
+ * has waited for a grace period of hugemap_files_srcu: evictions and the writer look at files, and
+ * at their inodes, without a reference.
+ */
+void hugemap_data_free(struct hugemap_inode *hi);
+extern struct srcu_struct hugemap_files_srcu;
 
 ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to);
 ssize_t hugemap_write_iter(struct kiocb *iocb, struct iov_iter *from);

@@ -3,8 +3,8 @@
  * Eviction of the victims that hm_reclaim() has chosen, in runs that are unmapped together (one TLB
  * flush for each run and VMA); and invalidation.
  *
- * files_lock is held for reading around each batch. It keeps the files of the victims, and their
- * inodes, alive.
+ * Each batch runs in a section of hugemap_files_srcu. It keeps the files of the victims, and their
+ * inodes, in memory.
  */
 #include <linux/mempool.h>
 #include <linux/mm.h>
@@ -20,7 +20,7 @@
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
 #define MANY_ROUNDS 256u
-#define DROP_BATCH 32u /* units that are dropped before other tasks may take files_lock */
+#define DROP_BATCH 32u /* units that are dropped in one section of hugemap_files_srcu */
 
 /* The data of one round. It is too large for the stack. */
 struct batch {
@@ -64,7 +64,7 @@ static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 	 * ended and reports the store to the core itself.
 	 */
 	if (folio_test_dirty(folio))
-		hm_fault(hi->hfile, unit->pgoff,
+		hm_fault(unit->file, unit->pgoff,
 			 HM_ACCESS(.write = true, .cached_only = true, .again = true), &ignored);
 	folio_put(folio);
 }
@@ -292,7 +292,7 @@ void hugemap_put_idle(struct hugemap_mount *mount)
 	} while (data);
 }
 
-/* Choose and evict one batch of victims. The caller holds files_lock for reading. */
+/* Choose and evict one batch of victims. The caller is in a section of hugemap_files_srcu. */
 static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm_kind kind,
 		       u32 want, u32 *chosen)
 {
@@ -320,10 +320,11 @@ static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want,
 {
 	struct batch *batch = mempool_alloc(batches, GFP_NOFS);
 	u32 freed;
+	int idx;
 
-	down_read(&mount->files_lock);
+	idx = srcu_read_lock(&hugemap_files_srcu);
 	freed = evict_batch(mount, batch, kind, want, chosen);
-	up_read(&mount->files_lock);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 	while (batch->nidle)
 		iput(batch->idle[--batch->nidle]);
 	mempool_free(batch, batches);
@@ -333,17 +334,15 @@ static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want,
 bool hugemap_evict_quickly(struct hugemap_mount *mount, enum hm_kind kind)
 {
 	u32 want = hm_cache_options(mount->cache)->evict_batch, freed = 0, chosen = 1, round;
-	struct batch *batch;
+	struct batch *batch = mempool_alloc(batches, GFP_NOWAIT | __GFP_NOWARN);
+	int idx = srcu_read_lock(&hugemap_files_srcu);
 
-	if (!down_read_trylock(&mount->files_lock))
-		return false;
-	batch = mempool_alloc(batches, GFP_NOWAIT | __GFP_NOWARN);
 	/* Units become inactive in one round and leave in the next. */
 	for (round = 0; batch && chosen && !freed && round < ROUNDS; round++) {
 		freed = evict_batch(mount, batch, kind, want, &chosen);
 		evict_idle_inodes(mount, batch);
 	}
-	up_read(&mount->files_lock);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 	if (batch)
 		mempool_free(batch, batches);
 	return freed;
@@ -382,25 +381,24 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount)
 
 /*
  * Return true if waiting may help: I/O is in flight, a file has dirty units that can be written, or
- * a lower file system is frozen.
+ * the lower file system is frozen.
  */
 static bool evict_may_retry(struct hugemap_mount *mount)
 {
+	const struct dentry *lower = mount->lower.dentry;
 	struct hugemap_data *data;
-	bool hope = false;
+	bool hope = lower && lower->d_sb->s_writers.frozen != SB_UNFROZEN;
+	int idx;
 
 	if (hugemap_in_flight(mount))
 		return true;
-	down_read(&mount->files_lock);
-	list_for_each_entry(data, &mount->files, files) {
-		struct hugemap_inode *hi = data->hi;
-
-		if (hm_file_dirty_pages(hi->hfile) && !READ_ONCE(data->failures))
-			hope = true;
-		if (hi->lower && hi->lower->i_sb->s_writers.frozen != SB_UNFROZEN)
+	idx = srcu_read_lock(&hugemap_files_srcu);
+	list_for_each_entry_srcu(data, &mount->files, files,
+				 srcu_read_lock_held(&hugemap_files_srcu)) {
+		if (hm_file_dirty_pages(data->hi->hfile) && !READ_ONCE(data->failures))
 			hope = true;
 	}
-	up_read(&mount->files_lock);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 	return hope;
 }
 
@@ -473,8 +471,8 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, 
 }
 
 /*
- * Drop a claimed clean unit, unless it is locked, mapped or pinned. The caller holds files_lock: a
- * task that wants files_lock exclusively must not wait for the holder of a folio, too.
+ * Drop a claimed clean unit, unless it is locked, mapped or pinned. The caller is in a section of
+ * hugemap_files_srcu: a sync that waits for its end must not wait for the holder of a folio, too.
  */
 static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
@@ -500,17 +498,18 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 	for (;;) {
 		enum hm_invalidated found;
 		struct hm_unit unit;
+		int idx;
 		u32 n;
 
 		/* A sync waits for claims of units: see hugemap_wait_claims(). */
-		down_read(&mount->files_lock);
+		idx = srcu_read_lock(&hugemap_files_srcu);
 		for (n = 0; n < DROP_BATCH; n++) {
 			found = hm_invalidate(hi->hfile, &pos, end, all, &unit);
 			if (found != HM_INV_UNIT || all)
 				break;
 			evict_drop(hi, &unit);
 		}
-		up_read(&mount->files_lock);
+		srcu_read_unlock(&hugemap_files_srcu, idx);
 		switch (found) {
 		case HM_INV_DONE:
 			return;
@@ -543,9 +542,8 @@ void hugemap_wait_claims(struct hugemap_mount *mount)
 
 	if (READ_ONCE(mount->awaited) == dirtied)
 		return;
-	/* A claim ends before files_lock is released, with the final state of the unit. */
-	down_write(&mount->files_lock);
-	up_write(&mount->files_lock);
+	/* A claim ends before its section does, with the final state of the unit. */
+	synchronize_srcu_expedited(&hugemap_files_srcu);
 	WRITE_ONCE(mount->awaited, dirtied);
 }
 

@@ -13,6 +13,9 @@
 #include "index.h"
 #include "wait.h"
 
+/* One for all mounts: no reader waits for I/O. */
+DEFINE_SRCU(hugemap_files_srcu);
+
 static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
 
 int hugemap_index_setup(void)
@@ -69,19 +72,19 @@ int hugemap_need_file(struct hugemap_inode *hi)
 		kvfree(mem);
 		return -EINTR;
 	}
-	down_write(&mount->files_lock);
+	spin_lock(&mount->files_lock);
 	if (!hi->hfile) {
 		hfile = hm_file_init(mount->cache, mem->core, i_size_read(&hi->vfs_inode));
 		if (hfile) {
 			hi->data->file_mem = mem;
 			mem = NULL;
-			list_add_tail(&hi->data->files, &mount->files);
 			smp_store_release(&hi->hfile, hfile);
+			list_add_tail_rcu(&hi->data->files, &mount->files);
 		} else {
 			err = -EFBIG;
 		}
 	}
-	up_write(&mount->files_lock);
+	spin_unlock(&mount->files_lock);
 	filemap_invalidate_unlock_shared(mapping);
 	kvfree(mem);
 	return err;
@@ -90,21 +93,23 @@ int hugemap_need_file(struct hugemap_inode *hi)
 void hugemap_drop_file(struct hugemap_inode *hi)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
-	struct hm_file *hfile = hi->hfile;
+
+	spin_lock(&mount->files_lock);
+	list_del_rcu(&hi->data->files);
+	spin_unlock(&mount->files_lock);
+	hm_file_destroy(hi->hfile);
+}
+
+void hugemap_data_free(struct hugemap_inode *hi)
+{
 	void *node;
 
-	/* A task that claims or writes units of the file holds files_lock or a reference. */
-	down_write(&mount->files_lock);
-	list_del_init(&hi->data->files);
-	WRITE_ONCE(hi->hfile, NULL);
-	/* hm_writeback_pick() walks all files of the cache under files_lock. */
-	hm_file_destroy(hfile);
-	up_write(&mount->files_lock);
+	if (!hi->hfile)
+		return;
 	/* kfree() finds the slab cache of an object. */
-	while ((node = hm_file_take_node(hfile)))
+	while ((node = hm_file_take_node(hi->hfile)))
 		kfree(node);
 	kvfree(hi->data->file_mem);
-	hi->data->file_mem = NULL;
 }
 
 static void index_free_node(struct rcu_head *rcu)

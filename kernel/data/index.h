@@ -11,7 +11,10 @@ struct hugemap_file_mem {
 	u8 core[] __aligned(64);
 };
 
-/* The inode of a file that the core has returned. A claimed unit or files_lock keeps it alive. */
+/*
+ * The inode of a file that the core has returned. A claimed unit or a section of hugemap_files_srcu
+ * keeps it in memory. The inode may be freeing.
+ */
 static inline struct hugemap_inode *hugemap_inode_of_file(const struct hm_file *hfile)
 {
 	return container_of((const u8 *)hfile, struct hugemap_file_mem, core[0])->hi;
@@ -19,8 +22,8 @@ static inline struct hugemap_inode *hugemap_inode_of_file(const struct hm_file *
 
 /*
  * Create hi->hfile, unless it exists. The caller has opened the file. -ENOMEM, -EFBIG, or -EINTR
- * after a fatal signal. hugemap_drop_file() destroys it during the eviction of the inode, when no
- * unit is cached.
+ * after a fatal signal. hugemap_drop_file() takes it out of the lists during the eviction of the
+ * inode, when no unit is cached.
  */
 int hugemap_need_file(struct hugemap_inode *hi);
 void hugemap_drop_file(struct hugemap_inode *hi);

@@ -175,7 +175,7 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 	INIT_LIST_HEAD(&mount->orphans);
 	spin_lock_init(&mount->idle_lock);
 	INIT_LIST_HEAD(&mount->idle);
-	init_rwsem(&mount->files_lock);
+	spin_lock_init(&mount->files_lock);
 	INIT_LIST_HEAD(&mount->files);
 	for (i = 0; i < HUGEMAP_WAITS; i++)
 		init_waitqueue_head(&mount->waits[i]);
@@ -250,6 +250,8 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 		destroy_workqueue(mount->write_wq);
 	if (mount->chunk_wq)
 		destroy_workqueue(mount->chunk_wq);
+	/* The files of evicted inodes: hugemap_data_free() */
+	srcu_barrier(&hugemap_files_srcu);
 	if (mount->slots)
 		hugemap_orphan_end(mount);
 	hugemap_pool_give(mount);

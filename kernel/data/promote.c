@@ -235,7 +235,10 @@ static void promote_release(struct hugemap_promotion *p)
 	}
 }
 
-/* Promote a claimed block. files_lock and the invalidate_lock are held, both shared. */
+/*
+ * Promote a claimed block. The caller is in a section of hugemap_files_srcu, and holds the
+ * invalidate_lock shared.
+ */
 static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 {
 	hugemap_race_point("promote: claimed, mapped");
@@ -256,8 +259,8 @@ static enum hm_promote_result promote_claimed(struct hugemap_promotion *p)
 }
 
 /*
- * Claim the block and promote it. Return true if the promotion has ended. A claim ends before
- * files_lock is released, with the final state of each page: see hugemap_wait_claims(). Only try to
+ * Claim the block and promote it. Return true if the promotion has ended. A claim ends before the
+ * section of SRCU, with the final state of each page: see hugemap_wait_claims(). Only try to
  * take the invalidate_lock: its holder may wait for pages that this promotion has to fill.
  */
 static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *why)
@@ -265,11 +268,12 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *
 	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(p->hi);
 	bool ended = false;
+	int idx;
 
 	*why = HM_PROMOTE_BUSY;
-	down_read(&mount->files_lock);
+	idx = srcu_read_lock(&hugemap_files_srcu);
 	if (!filemap_invalidate_trylock_shared(mapping)) {
-		up_read(&mount->files_lock);
+		srcu_read_unlock(&hugemap_files_srcu, idx);
 		return false;
 	}
 	if (p->hi->data->changes != p->changes) {
@@ -287,7 +291,7 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *
 			promote_note_dirtied(p);
 	}
 	filemap_invalidate_unlock_shared(mapping);
-	up_read(&mount->files_lock);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 	/* While the block was claimed, other tasks found its pages busy and waited. */
 	hugemap_wake_unit(mount, &p->core.unit);
 	return ended;
@@ -374,9 +378,10 @@ failed:
 static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *p)
 {
 	bool found;
+	int idx;
 
 	p->hi = NULL;
-	down_read(&mount->files_lock);
+	idx = srcu_read_lock(&hugemap_files_srcu);
 	found = hm_promote_pick(mount->cache, &p->core);
 	if (found) {
 		p->hi = hugemap_inode_of_file(p->core.unit.file);
@@ -385,7 +390,7 @@ static bool promote_pick(struct hugemap_mount *mount, struct hugemap_promotion *
 			p->hi = NULL;
 		}
 	}
-	up_read(&mount->files_lock);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 	return found;
 }
 

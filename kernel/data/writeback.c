@@ -54,13 +54,11 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 		return false;
 	/*
 	 * If the flag was set before, the core knows that the unit is dirty, with one exception:
-	 * eviction may have claimed the unit and not yet seen the flag. Such claims exist only
-	 * while files_lock is held. (Other claims hold the invalidate_lock.)
+	 * eviction may have claimed the unit and not yet seen the flag.
 	 */
 	if (folio_test_set_dirty(folio)) {
 		smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
-		claimed = rwsem_is_locked(&mount->files_lock) &&
-			  hm_peek(hi->hfile, folio->index, &unit) == HM_EVICTING;
+		claimed = hm_peek(hi->hfile, folio->index, &unit) == HM_EVICTING;
 	} else {
 		claimed = writeback_become_dirty(hi, folio->index) == HM_BUSY;
 	}
@@ -653,32 +651,34 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi, *last = NULL;
 	struct hugemap_data *data;
-	int err = 0, one;
+	int err = 0, one, idx;
 
 	hugemap_wait_claims(mount);
 	/*
 	 * Write one file after the other. The list may change while a file is written, but that
 	 * file stays in it.
 	 */
-	down_read(&mount->files_lock);
-	list_for_each_entry(data, &mount->files, files) {
+	idx = srcu_read_lock(&hugemap_files_srcu);
+	list_for_each_entry_srcu(data, &mount->files, files,
+				 srcu_read_lock_held(&hugemap_files_srcu)) {
 		hi = data->hi;
+		hugemap_race_point("sync: at a file, without a reference");
 		/* A change of the lower file may have claimed dirty units. */
 		if (!hm_file_dirty_pages(hi->hfile) &&
 		    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
 			continue;
 		if (!igrab(&hi->vfs_inode))
 			continue;
-		up_read(&mount->files_lock);
+		srcu_read_unlock(&hugemap_files_srcu, idx);
 		if (last)
 			iput(&last->vfs_inode);
 		one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
 		if (one && !err)
 			err = one;
 		last = hi;
-		down_read(&mount->files_lock);
+		idx = srcu_read_lock(&hugemap_files_srcu);
 	}
-	up_read(&mount->files_lock);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 	if (last)
 		iput(&last->vfs_inode);
 	return err;

@@ -29,6 +29,7 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	struct hugemap_data *data;
 	struct hm_file *hfile;
 	u64 most = 0;
+	int idx;
 
 	*npages = HUGEMAP_CHUNK_PAGES;
 	/*
@@ -36,7 +37,7 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	 * old.
 	 */
 	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
-	down_read(&mount->files_lock);
+	idx = srcu_read_lock(&hugemap_files_srcu);
 	hfile = hm_writeback_pick(mount->cache, &expired);
 	if (hfile)
 		best = hugemap_inode_of_file(hfile);
@@ -46,7 +47,8 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	if (best ? writer_backs_off(best) : pressed) {
 		/* Take the file with the most dirty pages instead. */
 		best = NULL;
-		list_for_each_entry(data, &mount->files, files) {
+		list_for_each_entry_srcu(data, &mount->files, files,
+					 srcu_read_lock_held(&hugemap_files_srcu)) {
 			struct hugemap_inode *hi = data->hi;
 
 			if (hm_file_dirty_pages(hi->hfile) > most && !writer_backs_off(hi)) {
@@ -57,7 +59,7 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	}
 	if (best && !igrab(&best->vfs_inode))
 		best = NULL;
-	up_read(&mount->files_lock);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 	return best;
 }
 

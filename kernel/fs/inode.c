@@ -33,7 +33,7 @@ int __init hugemap_inode_setup(void)
 
 void hugemap_inode_teardown(void)
 {
-	/* Wait for hugemap_free_inode(), an RCU callback. */
+	/* Wait for inode_free(), an RCU callback. */
 	rcu_barrier();
 	kmem_cache_destroy(inode_cache);
 	kmem_cache_destroy(data_cache);
@@ -51,13 +51,28 @@ struct inode *hugemap_alloc_inode(struct super_block *sb)
 	return &hi->vfs_inode;
 }
 
-void hugemap_free_inode(struct inode *inode)
+static void inode_free(struct rcu_head *rcu)
 {
-	struct hugemap_inode *hi = hugemap_inode(inode);
+	struct hugemap_inode *hi = hugemap_inode(container_of(rcu, struct inode, i_rcu));
 
 	if (hi->data)
 		kmem_cache_free(data_cache, hi->data);
 	kmem_cache_free(inode_cache, hi);
+}
+
+static void inode_free_data(struct rcu_head *rcu)
+{
+	hugemap_data_free(hugemap_inode(container_of(rcu, struct inode, i_rcu)));
+	/* A path walk may still find the inode. */
+	call_rcu(rcu, inode_free);
+}
+
+void hugemap_destroy_inode(struct inode *inode)
+{
+	if (hugemap_inode(inode)->hfile)
+		call_srcu(&hugemap_files_srcu, &inode->i_rcu, inode_free_data);
+	else
+		call_rcu(&inode->i_rcu, inode_free);
 }
 
 int hugemap_inode_add_data(struct inode *inode)

@@ -65,7 +65,7 @@ void hugemap_set_export(struct super_block *sb, const struct super_block *lower)
 int __init hugemap_inode_setup(void);
 void hugemap_inode_teardown(void);
 struct inode *hugemap_alloc_inode(struct super_block *sb);
-void hugemap_free_inode(struct inode *inode);
+void hugemap_destroy_inode(struct inode *inode);
 void hugemap_evict_inode(struct inode *inode);
 
 /* Allocate hugemap_inode.data of a new regular file. 0 or -ENOMEM. */

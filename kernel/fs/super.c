@@ -259,7 +259,7 @@ static int super_sync(struct super_block *sb, int wait)
 
 static const struct super_operations super_operations = {
 	.alloc_inode = hugemap_alloc_inode,
-	.free_inode = hugemap_free_inode,
+	.destroy_inode = hugemap_destroy_inode,
 	.evict_inode = hugemap_evict_inode,
 	.statfs = super_statfs,
 	.sync_fs = super_sync,

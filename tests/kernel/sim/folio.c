@@ -261,8 +261,8 @@ void folio_ref_unfreeze(struct folio *folio, int count)
 void folio_lock(struct folio *folio)
 {
 	folio_check_alive(folio);
-	sim_check(!current->files_locks || !folio->mapping,
-		  "a task waits for a cached folio with files_lock held");
+	sim_check(!current->in_srcu || !folio->mapping,
+		  "a task waits for a cached folio in a section of SRCU");
 	sim_lock(&folio->lock);
 	folio_check_alive(folio);
 }

@@ -82,8 +82,7 @@ void inode_evict(struct inode *inode)
 	inode->freeing = true;
 	inode->i_sb->s_op->evict_inode(inode);
 	unhash(inode);
-	synchronize_rcu();
-	inode->i_sb->s_op->free_inode(inode);
+	inode->i_sb->s_op->destroy_inode(inode);
 }
 
 void inodes_forget(void)

@@ -64,7 +64,7 @@ struct super_block;
 
 struct super_operations {
 	struct inode *(*alloc_inode)(struct super_block *sb);
-	void (*free_inode)(struct inode *inode);
+	void (*destroy_inode)(struct inode *inode);
 	void (*evict_inode)(struct inode *inode);
 };
 
@@ -99,6 +99,7 @@ struct inode_operations {
 struct inode {
 	const struct inode_operations *i_op; /* lower files only */
 	struct super_block *i_sb;
+	struct rcu_head i_rcu;
 	struct address_space *i_mapping;
 	struct address_space i_data;
 	struct rw_semaphore i_rwsem;

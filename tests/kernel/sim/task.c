@@ -51,17 +51,133 @@ void kthread_stop(struct task_struct *task)
 	}
 }
 
-/* Wait until each task that is in an RCU read-side section now has left it. */
-void synchronize_rcu(void)
+/* --- RCU and SRCU ---------------------------------------------------------------- */
+
+static struct rcu_state {
+	/* callbacks that wait for the next grace period, and for this one */
+	struct rcu_head *first, **last, *batch;
+	u64 left[SIM_COROUTINES]; /* at the start of this grace period */
+	bool calls;
+	bool sleeps; /* SRCU */
+} rcu = { .last = &rcu.first }, srcu = { .last = &srcu.first, .sleeps = true };
+
+static u64 rcu_left_by(const struct rcu_state *r, u32 task)
+{
+	return r->sleeps ? tasks[task].srcu_left : tasks[task].rcu_left;
+}
+
+/* Is the task still in a section that it had entered when it had left @left sections? */
+static bool rcu_stays(const struct rcu_state *r, u32 task, u64 left)
+{
+	return (r->sleeps ? tasks[task].in_srcu : tasks[task].in_rcu) &&
+	       rcu_left_by(r, task) == left;
+}
+
+/* Wait until each task that is in a section now has left it. */
+static void rcu_synchronize(const struct rcu_state *r)
 {
 	u64 left[SIM_COROUTINES];
 	u32 i;
 
 	for (i = 0; i < SIM_COROUTINES; i++)
-		left[i] = tasks[i].rcu_left;
+		left[i] = rcu_left_by(r, i);
 	for (i = 0; i < SIM_COROUTINES; i++)
-		while (tasks[i].in_rcu && tasks[i].rcu_left == left[i])
+		while (rcu_stays(r, i, left[i]))
 			sim_yield();
+}
+
+static void rcu_call(struct rcu_state *r, struct rcu_head *head,
+		     void (*func)(struct rcu_head *head))
+{
+	head->next = NULL;
+	head->func = func;
+	*r->last = head;
+	r->last = &head->next;
+}
+
+static bool rcu_grace_period_over(const struct rcu_state *r)
+{
+	u32 i;
+
+	for (i = 0; i < SIM_COROUTINES; i++)
+		if (rcu_stays(r, i, r->left[i]))
+			return false;
+	return true;
+}
+
+static void rcu_advance(struct rcu_state *r)
+{
+	struct rcu_head *head;
+	u32 i;
+
+	if (r->calls || (r->batch && !rcu_grace_period_over(r)))
+		return;
+	r->calls = true;
+	while ((head = r->batch)) {
+		r->batch = head->next;
+		head->func(head);
+	}
+	r->calls = false;
+	r->batch = r->first;
+	r->first = NULL;
+	r->last = &r->first;
+	for (i = 0; i < SIM_COROUTINES; i++)
+		r->left[i] = rcu_left_by(r, i);
+}
+
+static void rcu_drain(struct rcu_state *r)
+{
+	while (r->first || r->batch || r->calls) {
+		rcu_advance(r);
+		sim_yield();
+	}
+}
+
+void synchronize_rcu(void)
+{
+	rcu_synchronize(&rcu);
+}
+
+void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head))
+{
+	rcu_call(&rcu, head, func);
+}
+
+void rcu_barrier(void)
+{
+	rcu_drain(&rcu);
+}
+
+void synchronize_srcu_expedited(struct srcu_struct *unused)
+{
+	(void)unused;
+	sim_check(!current->in_srcu, "a task waits for the end of its own section of SRCU");
+	rcu_synchronize(&srcu);
+}
+
+void call_srcu(struct srcu_struct *unused, struct rcu_head *head,
+	       void (*func)(struct rcu_head *head))
+{
+	(void)unused;
+	rcu_call(&srcu, head, func);
+}
+
+void srcu_barrier(struct srcu_struct *unused)
+{
+	(void)unused;
+	rcu_drain(&srcu);
+}
+
+void rcu_tick(void)
+{
+	rcu_advance(&rcu);
+	rcu_advance(&srcu);
+}
+
+void rcu_forget(void)
+{
+	rcu = (struct rcu_state){ .last = &rcu.first };
+	srcu = (struct rcu_state){ .last = &srcu.first, .sleeps = true };
 }
 
 void hm_read_begin(void)
@@ -72,64 +188,6 @@ void hm_read_begin(void)
 void hm_read_end(void)
 {
 	rcu_read_unlock();
-}
-
-/* Callbacks: those of @rcu_first wait for the next grace period, those of @rcu_batch for this one. */
-static struct rcu_head *rcu_first, **rcu_last = &rcu_first, *rcu_batch;
-static u64 rcu_left[SIM_COROUTINES];
-static bool rcu_calls;
-
-void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head))
-{
-	head->next = NULL;
-	head->func = func;
-	*rcu_last = head;
-	rcu_last = &head->next;
-}
-
-static bool rcu_grace_period_over(void)
-{
-	u32 i;
-
-	for (i = 0; i < SIM_COROUTINES; i++)
-		if (tasks[i].in_rcu && tasks[i].rcu_left == rcu_left[i])
-			return false;
-	return true;
-}
-
-void rcu_tick(void)
-{
-	struct rcu_head *head;
-	u32 i;
-
-	if (rcu_calls || (rcu_batch && !rcu_grace_period_over()))
-		return;
-	rcu_calls = true;
-	while ((head = rcu_batch)) {
-		rcu_batch = head->next;
-		head->func(head);
-	}
-	rcu_calls = false;
-	rcu_batch = rcu_first;
-	rcu_first = NULL;
-	rcu_last = &rcu_first;
-	for (i = 0; i < SIM_COROUTINES; i++)
-		rcu_left[i] = tasks[i].rcu_left;
-}
-
-void rcu_barrier(void)
-{
-	while (rcu_first || rcu_batch || rcu_calls) {
-		rcu_tick();
-		sim_yield();
-	}
-}
-
-void rcu_forget(void)
-{
-	rcu_first = rcu_batch = NULL;
-	rcu_last = &rcu_first;
-	rcu_calls = false;
 }
 
 /* A task that yields to fills while it has a claim stops the fills that wait for this claim. */
@@ -284,19 +342,12 @@ void schedule_timeout_killable(long timeout)
 		sim_yield();
 }
 
-void rwsem_held(const struct rw_semaphore *s, bool held)
-{
-	if (w.mount && s == &w.mount->files_lock)
-		current->files_locks += held ? 1 : -1;
-}
-
 bool down_read_trylock(struct rw_semaphore *s)
 {
 	sim_step();
 	if (s->lock.writer || s->lock.waiting || s->lock.head != s->lock.tail)
 		return false;
 	s->lock.readers++;
-	rwsem_held(s, true);
 	return true;
 }
 

@@ -181,11 +181,15 @@ static inline void list_del_init(struct list_head *item)
 	INIT_LIST_HEAD(item);
 }
 
-static inline void list_move_tail(struct list_head *item, struct list_head *list)
+/* A walk that has reached the item goes on. */
+static inline void list_del_rcu(struct list_head *item)
 {
-	list_del_init(item);
-	list_add_tail(item, list);
+	item->next->prev = item->prev;
+	item->prev->next = item->next;
+	item->prev = NULL;
 }
+
+#define list_add_tail_rcu(item, list) list_add_tail(item, list)
 
 static inline bool list_empty(const struct list_head *list)
 {
@@ -280,11 +284,12 @@ struct task_struct {
 	u32 nofault;
 	u32 in_rcu;
 	u64 rcu_left; /* number of RCU read-side sections that it has left */
+	u32 in_srcu;
+	u64 srcu_left;
 	int (*work)(void *arg);
 	void *arg;
 	bool should_stop, over;
 	bool reclaims; /* it is in direct reclaim */
-	u32 files_locks; /* it holds files_lock of the mount */
 	bool overwrites; /* it has a claim of an overwrite */
 };
 
@@ -332,6 +337,35 @@ void call_rcu(struct rcu_head *head, void (*func)(struct rcu_head *head));
 void rcu_tick(void);
 void rcu_barrier(void);
 void rcu_forget(void); /* after a power cut */
+
+/* SRCU: the engine has one domain. Tasks may sleep in a section. */
+struct srcu_struct {
+	char unused;
+};
+#define DEFINE_SRCU(name) struct srcu_struct name
+
+static inline int srcu_read_lock(struct srcu_struct *srcu)
+{
+	(void)srcu;
+	sim_step();
+	current->in_srcu++;
+	return 0;
+}
+
+static inline void srcu_read_unlock(struct srcu_struct *srcu, int idx)
+{
+	(void)srcu, (void)idx;
+	if (!--current->in_srcu)
+		current->srcu_left++;
+	sim_step();
+}
+
+#define srcu_read_lock_held(srcu) ((void)(srcu), current->in_srcu)
+#define list_for_each_entry_srcu(pos, head, member, held) list_for_each_entry(pos, head, member)
+void synchronize_srcu_expedited(struct srcu_struct *srcu);
+void call_srcu(struct srcu_struct *srcu, struct rcu_head *head,
+	       void (*func)(struct rcu_head *head));
+void srcu_barrier(struct srcu_struct *srcu);
 
 #define RACE_POINTS 16u
 void window_pass(u32 number, const char *text);
@@ -442,11 +476,10 @@ struct rw_semaphore {
 	struct sim_rwlock lock;
 };
 #define init_rwsem(s) ((s)->lock = (struct sim_rwlock){ 0 })
-void rwsem_held(const struct rw_semaphore *s, bool held);
-#define down_read(s) (sim_read_lock(&(s)->lock), rwsem_held(s, true))
-#define up_read(s) (rwsem_held(s, false), sim_read_unlock(&(s)->lock))
-#define down_write(s) (sim_write_lock(&(s)->lock), rwsem_held(s, true))
-#define up_write(s) (rwsem_held(s, false), sim_write_unlock(&(s)->lock))
+#define down_read(s) sim_read_lock(&(s)->lock)
+#define up_read(s) sim_read_unlock(&(s)->lock)
+#define down_write(s) sim_write_lock(&(s)->lock)
+#define up_write(s) sim_write_unlock(&(s)->lock)
 bool down_read_trylock(struct rw_semaphore *s);
 #define down_read_killable(s) (down_read(s), 0)
 #define smp_mb() sim_step()

@@ -194,7 +194,7 @@ static void set_operations(struct inode *inode)
 
 static const struct super_operations super_operations = {
 	.alloc_inode = hugemap_alloc_inode,
-	.free_inode = hugemap_free_inode,
+	.destroy_inode = hugemap_destroy_inode,
 	.evict_inode = hugemap_evict_inode,
 };
 
