@@ -291,6 +291,12 @@ struct hugemap_data {
 	spinlock_t overwrite_lock; /* - */
 	struct list_head overwrites; /* overwrite_lock, A: they claim pages */
 	atomic_t fills_waiting; /* A: fills that wait for an overwrite */
+	/*
+	 * overwrite_lock: the lower file held data from @data_start to @data_end when @changes had
+	 * the value of @data_changes
+	 */
+	loff_t data_start, data_end;
+	u32 data_changes;
 	u32 failures; /* A: write-backs in a row that failed; concurrent updates may be lost */
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
 	u64 write_at; /* W: page at which background write-back continues */

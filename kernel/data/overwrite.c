@@ -165,6 +165,42 @@ static int overwrite_clear(struct hugemap_inode *hi, const struct overwrite *min
 	return err;
 }
 
+static bool overwrite_knows_data(struct hugemap_inode *hi, loff_t start, loff_t end)
+{
+	const struct hugemap_data *data = hi->data;
+	bool known;
+
+	spin_lock(&hi->data->overwrite_lock);
+	known = data->data_changes == data->changes && data->data_start <= start &&
+		end <= data->data_end;
+	spin_unlock(&hi->data->overwrite_lock);
+	return known;
+}
+
+/*
+ * Return true if the lower file has no hole in the range. SEEK_HOLE walks through all extents up to
+ * the next hole, so remember where that is. The caller holds i_rwsem, so no task makes a hole.
+ */
+static bool overwrite_finds_data(struct hugemap_inode *hi, loff_t start, loff_t end)
+{
+	struct hugemap_data *data = hi->data;
+	loff_t hole;
+
+	if (overwrite_knows_data(hi, start, end))
+		return true;
+	hole = vfs_llseek(data->reader, start, SEEK_HOLE);
+	if (hole < end)
+		return false;
+	spin_lock(&data->overwrite_lock);
+	if (data->data_changes != data->changes || data->data_end != hole)
+		data->data_start = start;
+	data->data_start = min(data->data_start, start);
+	data->data_end = hole;
+	data->data_changes = data->changes;
+	spin_unlock(&data->overwrite_lock);
+	return true;
+}
+
 /*
  * Return true if all pages of the range hold data, for the lower file system and for the core.
  * Otherwise the core has to learn of the write while no index node is added.
@@ -180,7 +216,7 @@ static bool overwrite_has_data(struct hugemap_inode *hi, const struct overwrite 
 		if (hm_is_zero_fill(hi->hfile, pgoff))
 			return false;
 	}
-	return vfs_llseek(hi->data->reader, start, SEEK_HOLE) >= (loff_t)mine->end << HM_PAGE_SHIFT;
+	return overwrite_finds_data(hi, start, (loff_t)mine->end << HM_PAGE_SHIFT);
 }
 
 ssize_t hugemap_overwrite_lower(struct inode *inode, loff_t start, loff_t end,
