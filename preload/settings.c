@@ -54,17 +54,24 @@ static const char *settings_text(const char *value)
 	return call_failed(at) ? NULL : memcpy((char *)at, value, length);
 }
 
+bool settings_select_path(const char *path)
+{
+	return globs_select(settings.include, settings.exclude, path);
+}
+
 bool settings_select(int fd)
 {
 	char link[PRELOAD_FD_PATH], path[4096];
 	long n;
 
+	if (!__atomic_load_n(&settings.users, __ATOMIC_ACQUIRE))
+		return false;
 	if (!settings.include && !settings.exclude)
 		return true;
 	n = call(SYS_readlinkat, AT_FDCWD, (long)preload_fd_path(link, fd), (long)path,
 		 sizeof(path) - 1, 0, 0);
 	path[n < 0 ? 0 : n] = '\0';
-	return globs_select(settings.include, settings.exclude, path);
+	return settings_select_path(path);
 }
 
 void settings_read(char *const *environment)
@@ -81,5 +88,6 @@ void settings_read(char *const *environment)
 	tally = environment_get(environment, TALLY_VARIABLE);
 	if (settings.summary && tally && strlen(tally) < sizeof(settings.tally))
 		memcpy(settings.tally, tally, strlen(tally));
+	settings.users = 1;
 	settings.on = true;
 }

@@ -16,6 +16,7 @@
  * @least: in bytes; smaller mappings are not reported
  * @include: globs, separated by colons; NULL = all files
  * @exclude: globs, separated by colons; NULL = no files
+ * @users: number of callers that have new mappings steered; 1 under `hugemap run`
  * @tally: for tally_add(); "" = programs are not counted
  */
 struct settings {
@@ -25,13 +26,15 @@ struct settings {
 	uint64_t least;
 	const char *include;
 	const char *exclude;
+	int users;
 	char tally[TALLY_PIPE];
 };
 
 extern struct settings settings;
 
 void settings_read(char *const *environment);
-/* Returns whether --include and --exclude select the file of @fd. */
+/* Returns whether --include and --exclude select the file of @fd, and there is a user. */
 bool settings_select(int fd);
+bool settings_select_path(const char *path);
 
 #endif /* PRELOAD_SETTINGS_H */
