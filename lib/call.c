@@ -63,8 +63,11 @@ bool lib_steers(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (hugemap_run_version)
+	if (hugemap_run_version) {
+		/* It may have come after the first call. Its monitor steers the mappings now. */
+		steer_never();
 		return false;
+	}
 	pthread_once(&once, call_start_steering);
 	return true;
 }

@@ -47,7 +47,10 @@ int lib_check_range(void *addr, size_t length, bool aligned, char **start, char 
  */
 bool lib_steers(void);
 
-/* Symbols of the preload library of `hugemap run`; NULL if it is not in the process. */
+/*
+ * Symbols of the preload library of `hugemap run`; NULL if it is not in the process. install() of
+ * the Python package loads that library later, and then sets these pointers: preload/install.c.
+ */
 #pragma weak hugemap_run_version
 #pragma weak hugemap_run_page
 extern const char hugemap_run_version[];
