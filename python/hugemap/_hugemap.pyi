@@ -16,6 +16,9 @@ FileDescriptor = Union[int, HasFileno]
 def version() -> str:
     """The version of the library in this package, such as "0.2.0"."""
 
+def hand_over() -> None:
+    """After install() of the preload library, end the monitor thread of this package."""
+
 class Map:
     def __new__(
         cls, fd: FileDescriptor, offset: int, length: int, prot: int, flags: int, /

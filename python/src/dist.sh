@@ -4,7 +4,7 @@
 # `meson dist` runs this: it replaces the links to the library's directories by copies.
 set -eu
 
-for dir in steer lib include; do
+for dir in steer lib preload include; do
 	rm -rf "${MESON_DIST_ROOT:?}/$dir"
 	cp -rL "${MESON_SOURCE_ROOT:?}/$dir" "$MESON_DIST_ROOT/$dir"
 done

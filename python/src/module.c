@@ -6,7 +6,22 @@ static PyObject *module_version(PyObject *self, PyObject *unused)
 	return PyUnicode_FromString(hugemap_version());
 }
 
+/* After a call of the library, install() steers: its own monitor has ended. See lib_steers(). */
+static PyObject *module_hand_over(PyObject *self, PyObject *unused)
+{
+	static char byte; /* advice for its page changes nothing */
+	int err;
+
+	Py_BEGIN_ALLOW_THREADS;
+	err = hugemap_advise(&byte, sizeof(byte), HUGEMAP_ADVICE_NORMAL);
+	Py_END_ALLOW_THREADS;
+	if (err)
+		return raise_error(err);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+	{ "hand_over", module_hand_over, METH_NOARGS, NULL },
 	{ "version", module_version, METH_NOARGS, NULL },
 	{ NULL },
 };

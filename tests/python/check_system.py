@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Check the module of -Dlibrary=system, which distributions build: it is linked to the
-libhugemap of BUILD_ROOT, uses only its public functions, and works.
+libhugemap of BUILD_ROOT, uses only its public functions, and works. install() finds the library of
+`hugemap run` beside it.
 
     check_system.py
 """
@@ -25,6 +26,8 @@ array[:] = 7
 array.flush()
 assert open(sys.argv[1], "rb").read() == b"\\7" * 3000000
 assert open("/proc/self/maps").read().count("/libhugemap.so.0") > 1
+hugemap.install()
+assert "/lib/hugemap/libhugemap-run.so" in open("/proc/self/maps").read()
 """
 
 
@@ -62,8 +65,9 @@ def main():
         own = set(re.findall(r"(?m)^\w+ [Tt] (hugemap_\w+)", run("nm", module))) & public
         assert not own, own
 
-        (place / "lib").mkdir()
+        (place / "lib" / "hugemap").mkdir(parents=True)
         shutil.copy(BUILD / "libhugemap.so.0", place / "lib")
+        shutil.copy(BUILD / "libhugemap-run.so", place / "lib" / "hugemap")
         run("/usr/bin/python3", "-c", USE, place / "file", cwd="/",
             env={**os.environ, "PYTHONPATH": str(module.parent.parent),
                  "LD_LIBRARY_PATH": str(place / "lib")})

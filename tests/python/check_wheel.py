@@ -50,6 +50,8 @@ assert (numpy.fromfile(path, "<i8") == wanted).all()
 maps = pathlib.Path("/proc/self/maps").read_text()
 assert "_hugemap.abi3.so" in maps
 assert "libhugemap.so" not in maps
+hugemap.install()
+assert "/hugemap/libhugemap-run.so" in pathlib.Path("/proc/self/maps").read_text()
 print(again.stat().engine, again.stat().reason)
 """
 
@@ -75,8 +77,8 @@ def test_the_tag_fits_the_wheel(wheel, tree):
 
 
 def test_it_has_the_files_of_the_package(_, tree):
-    libraries = [str(file.relative_to(tree)) for file in tree.rglob("*") if ".so" in file.name]
-    assert libraries == ["hugemap/_hugemap.abi3.so"]
+    libraries = {str(file.relative_to(tree)) for file in tree.rglob("*") if ".so" in file.name}
+    assert libraries == {"hugemap/_hugemap.abi3.so", "hugemap/libhugemap-run.so"}
     for file in (SOURCE / "python" / "hugemap").glob("*.py*"):
         assert (tree / "hugemap" / file.name).read_bytes() == file.read_bytes()
     licenses = {file.name for file in tree.glob("*.dist-info/licenses/*")}
