@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* A library that maps files: test_install.py builds it in several ways. */
+/* A library that maps files: test_install.py and ../preload/ build it in several ways. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -8,7 +8,8 @@
 typedef void *(*mapper_mmap)(void *, size_t, int, int, int, off_t);
 
 /* A relocation of the data, as SQLite has it. */
-static const volatile mapper_mmap mapper_table[] = { mmap };
+extern const volatile mapper_mmap mapper_table[];
+const volatile mapper_mmap mapper_table[] = { mmap };
 
 static void *mapper_call(mapper_mmap function, const char *path, size_t length)
 {
