@@ -268,7 +268,6 @@ void act_advices(struct map *map)
 		else if (advice->kind == HM_ADVICE_FILL)
 			act_fill(map, advice);
 	}
-	record_pattern(map->told, (enum steer_pattern)map->advisor.pattern);
 	act_ns += now_ns() - begin;
 	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }

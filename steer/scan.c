@@ -175,6 +175,7 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 	}
 	if (map->advisor.count)
 		scan_pace.fruitless = 0;
+	record_pattern(map->told, (enum steer_pattern)map->advisor.pattern);
 	if (map->advisor.count || map->changed)
 		act_advices(map);
 }
