@@ -40,7 +40,9 @@
 /* Longest run that counts as single pages: a fault maps up to 16 cached pages around its page. */
 #define SCAN_SINGLE 16u
 /*
- * The monitor suspends the advice for a mapping after this many page faults without a confirmation.
+ * The monitor suspends the advice for a mapping after this many page faults and SCAN_ANSWER_NS
+ * without a confirmation. N mappings that must be confirmed divide the faults and the scans among
+ * them, so both limits are N times as large.
  */
 #define SCAN_UNCONFIRMED 64u
 /*
@@ -58,6 +60,7 @@ static u64 scan_slice_bytes; /* bytes of the next slice */
 /* Slices get half of the credit, and windows before streams the other half. */
 static s64 scan_slice_credit;
 static u32 scan_round;
+static u32 scan_sharers = 1; /* mappings that must be confirmed; 1 if there are none */
 static u32 scan_next; /* entry of the table at which scan_all() continues */
 static u64 scan_faults, scan_written; /* page faults and dirty bytes of the process so far */
 static u64 scan_reads; /* major faults and blocks read by the process so far */
@@ -313,7 +316,7 @@ static bool scan_skips(const struct map *map)
 static void scan_all(u64 now)
 {
 	bool slow = scan_is_slow();
-	u32 limit = map_limit(), left = limit;
+	u32 limit = map_limit(), left = limit, confirm = 0;
 	struct map *map;
 
 	for_each_map(map) {
@@ -321,10 +324,14 @@ static void scan_all(u64 now)
 			continue;
 		scan_judge(map);
 		scan_ahead(map, now);
-		if (slow && scan_must_confirm(map) && now - map->confirmed_at > SCAN_ANSWER_NS &&
-		    scan_faults - map->confirmed_faults > SCAN_UNCONFIRMED)
+		if (!scan_must_confirm(map))
+			continue;
+		confirm++;
+		if (slow && now - map->confirmed_at > SCAN_ANSWER_NS * scan_sharers &&
+		    scan_faults - map->confirmed_faults > SCAN_UNCONFIRMED * scan_sharers)
 			scan_suspend(map, true);
 	}
+	scan_sharers = confirm ? confirm : 1;
 	scan_charge();
 	/*
 	 * The loop ends when a whole turn through the table has found no mapping to scan: the round
