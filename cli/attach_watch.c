@@ -49,6 +49,7 @@ struct attach_private {
 	uint64_t faults;
 	uint64_t rescan_at, hints_at, usage_at, memory_at;
 	uint64_t memory;
+	struct hm_shared shared;
 	uint64_t cpu; /* CPU time of this thread at the last step, without .act_ns */
 	uint64_t act_ns; /* CPU time of advice, which does not count as time of scans */
 };
@@ -379,6 +380,7 @@ static void watch_new_pages(struct attach *attach, struct watched *map, uint32_t
 			      p->runs[i].end - map->advisor.first);
 	}
 	map->advisor.facts.memory = p->memory / PAGE_BYTES;
+	map->advisor.facts.shared = p->shared;
 	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
 	map->scans[map->advisor.pattern]++;
 	if (attach->advising && !map->area.hints) {
@@ -421,6 +423,7 @@ static void watch_scan_map(struct attach *attach, struct watched *map)
 static void watch_scan_all(struct attach *attach)
 {
 	struct attach_private *p = attach->private;
+	struct hm_shared shared = {};
 	size_t i;
 
 	for (i = 0; i < attach->count; i++) {
@@ -428,12 +431,14 @@ static void watch_scan_all(struct attach *attach)
 
 		if (map->ended)
 			continue;
+		hm_advisor_share(&map->advisor, p->last / MS, &shared);
 		watch_scan_map(attach, map);
 		/* A scan that uses up the credit must not be repeated before it is paid back. */
 		if (map->full_ns > PACE_LEAST_NS / PACE_SHARE &&
 		    p->pace.credit_ns < (int64_t)map->full_ns)
 			map->full_at = p->last + map->full_ns * PACE_SHARE;
 	}
+	p->shared = shared;
 }
 
 /* --- life of a watched process --- */

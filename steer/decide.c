@@ -25,6 +25,8 @@
  * memory.
  */
 #define SOON_READ (128 * REGION)
+/* A mapping without an access for that long leaves its memory to the others. */
+#define SHARE_MS 10000u
 #define PROBE_FIRST_MS 1000u
 #define PROBE_LAST_MS 30000u
 
@@ -210,7 +212,8 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
 
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms)
 {
-	u64 mean = a->faults / (a->end / REGION + 1);
+	const struct hm_shared *shared = &a->facts.shared;
+	u64 mean = policy_most(a->faults, shared->faults) / (policy_pages(a) / REGION + 1);
 	struct hm_track *t;
 	bool next;
 	u32 i;
@@ -250,6 +253,14 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	for (t = a->track; t < a->track + HM_TRACKS; t++)
 		if (track_is_used(t) && t->grown == a->look)
 			stream_serve(a, t);
+}
+
+void hm_advisor_share(const struct hm_advisor *a, u64 now_ms, struct hm_shared *sum)
+{
+	if (!a->look || a->mode == HM_MODE_HUGE || now_ms - a->look_ms > SHARE_MS)
+		return;
+	sum->pages += a->end - a->first;
+	sum->faults += a->faults;
 }
 
 const char *hm_advisor_why(const struct hm_advisor *a)

@@ -56,9 +56,15 @@ static inline bool policy_by_pages(enum hm_mode mode)
 	return mode == HM_MODE_NORMAL || mode == HM_MODE_RANDOM;
 }
 
+/* The pages of all mappings among which memory is divided. */
+static inline u64 policy_pages(const struct hm_advisor *a)
+{
+	return policy_most(a->end - a->first, a->facts.shared.pages);
+}
+
 static inline bool policy_fits(const struct hm_advisor *a)
 {
-	return !a->facts.crowded && a->facts.memory && a->end - a->first < a->facts.memory / 2;
+	return !a->facts.crowded && a->facts.memory && policy_pages(a) < a->facts.memory / 2;
 }
 
 /*

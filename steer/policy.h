@@ -82,9 +82,19 @@ struct hm_track {
 };
 
 /**
+ * struct hm_shared - the mappings of a process among which its memory is divided
+ * @pages: pages of all mappings that the process has accessed at random lately
+ * @faults: single pages of them that were touched
+ */
+struct hm_shared {
+	u64 pages, faults;
+};
+
+/**
  * struct hm_facts - facts that looks do not show; the caller may change them between looks
  * @memory: pages that can be cached at the same time; 0 = not known
  * @window: the most pages that the kernel reads ahead by its own guess; 0 = not known
+ * @shared: the sum of hm_advisor_share() over the mappings of the process; 0 = this one is alone
  * @writable: stores are possible
  * @small: the kernel gives this file no huge folios
  * @small_writes: the program syncs small pieces, and each piece makes a whole folio dirty:
@@ -96,6 +106,7 @@ struct hm_track {
  */
 struct hm_facts {
 	u64 memory, window;
+	struct hm_shared shared;
 	bool writable, small, small_writes, outside, cached, crowded;
 };
 
@@ -146,6 +157,16 @@ void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region 
  * @now_ms: the time, which never goes back. Calls with the same time are one look
  */
 void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u64 now_ms);
+
+/**
+ * hm_advisor_share() - add a mapping to the mappings among which memory is divided
+ * @a: the advisor
+ * @now_ms: the time, as in hm_advisor_look()
+ * @sum: the sum so far
+ *
+ * A mapping that is read in order does not count, because it needs each page only once.
+ */
+void hm_advisor_share(const struct hm_advisor *a, u64 now_ms, struct hm_shared *sum);
 
 /*
  * The number of pages to request by one call. The kernel would read only its window of a longer

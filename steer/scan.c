@@ -56,6 +56,7 @@ static struct looker scan_looker;
 static struct hm_touch *scan_runs; /* LOOK_RUNS of them */
 static struct pace scan_pace;
 static u64 scan_memory, scan_memory_at;
+static struct hm_shared scan_shared;
 static u64 scan_slice_bytes; /* bytes of the next slice */
 /* Slices get half of the credit, and windows before streams the other half. */
 static s64 scan_slice_credit;
@@ -167,6 +168,7 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 		map->tried += touched;
 	map->touched += touched;
 	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
+	map->advisor.facts.shared = scan_shared;
 	map->advisor.facts.cached = now - scan_read > SCAN_CACHED_NS;
 	scan_find_crowded(now);
 	map->advisor.facts.crowded = scan_crowded_at && now - scan_crowded_at < SCAN_CROWDED_NS;
@@ -317,11 +319,13 @@ static void scan_all(u64 now)
 {
 	bool slow = scan_is_slow();
 	u32 limit = map_limit(), left = limit, confirm = 0;
+	struct hm_shared shared = {};
 	struct map *map;
 
 	for_each_map(map) {
 		if (scan_skips(map))
 			continue;
+		hm_advisor_share(&map->advisor, now / MS, &shared);
 		scan_judge(map);
 		scan_ahead(map, now);
 		if (!scan_must_confirm(map))
@@ -331,6 +335,7 @@ static void scan_all(u64 now)
 		    scan_faults - map->confirmed_faults > SCAN_UNCONFIRMED * scan_sharers)
 			scan_suspend(map, true);
 	}
+	scan_shared = shared;
 	scan_sharers = confirm ? confirm : 1;
 	scan_charge();
 	/*

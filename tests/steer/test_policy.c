@@ -489,6 +489,31 @@ static void small_files_are_left_to_the_kernel(void **state)
 	world_end(&w);
 }
 
+/*
+ * Files that fit into memory one by one, but not together. Each of them gets single pages, and
+ * neither a file as a whole nor the rest of its regions is requested.
+ */
+static void small_files_that_share_memory_are_random(void **state)
+{
+	struct hm_shared shared = { .pages = 8 * 32 * REGION };
+	struct world w;
+	u32 i;
+
+	world_make(&w, 32 * REGION, 96 * REGION, false);
+	w.a.facts.shared = shared;
+	for (i = 0; i < 4; i++)
+		access_page(&w, any_page(w.pages));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	w.read = w.wanted = 0;
+	for (i = 0; i < 20000; i++) {
+		w.a.facts.shared.faults = 8 * w.a.faults;
+		access_page(&w, any_page(w.pages));
+	}
+	assert_int_equal(w.a.pattern, HM_PATTERN_RANDOM);
+	assert_true(w.read <= w.wanted);
+	world_end(&w);
+}
+
 static void hot_part_is_read_at_once(void **state)
 {
 	struct world w;
@@ -731,6 +756,7 @@ int main(void)
 		cmocka_unit_test(cached_pages_are_not_requested),
 		cmocka_unit_test(crowded_memory_is_not_filled),
 		cmocka_unit_test(small_files_are_left_to_the_kernel),
+		cmocka_unit_test(small_files_that_share_memory_are_random),
 		cmocka_unit_test(hot_part_is_read_at_once),
 		cmocka_unit_test(chunks_are_read_at_once),
 		cmocka_unit_test(chunks_that_end_are_noticed),
