@@ -140,7 +140,7 @@ void in_child(void (*test)(void))
 
 	assert_true(child >= 0);
 	if (!child) {
-		alarm(120);
+		alarm(300);
 		steer_configure(&(struct steer_settings){ .least = 16 * MB });
 		test();
 		_exit(0);
