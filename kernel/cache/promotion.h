@@ -21,9 +21,10 @@
  *
  * The locks in the module: hm_promote_begin() runs under the shared invalidate_lock, which is
  * released before the reads. The copy of a page needs a reference to its folio, but not the folio
- * lock. The claim needs the shared invalidate_lock, taken by a trylock, and files_lock. The steps
- * after the claim are: folio_trylock() of all base folios in order, one unmap_mapping_pages(),
- * folio_ref_freeze() of all folios, the copies, the exchange in i_pages, unfreeze, unlock, commit.
+ * lock. The claim needs the shared invalidate_lock, taken by a trylock, and a section of
+ * hugemap_files_srcu. The steps after the claim are: folio_trylock() of all base folios in order,
+ * one unmap_mapping_pages(), folio_ref_freeze() of all folios, the copies, the exchange in i_pages,
+ * unfreeze, unlock, commit.
  */
 #ifndef HM_PROMOTION_H
 #define HM_PROMOTION_H
