@@ -4,7 +4,8 @@
 
 The root has only a fresh checkout. Tested are: `make demo` as root, while another program holds
 apt's locks; `make build` as another user, with exactly the packages that it lists; that the
-packages for `make test` exist; `pip install ./python`, and the first example of docs/python.md.
+packages for `make test` exist; `pip install ./python`, and the first examples of `hugemap.install` and
+`hugemap.memmap` in docs/python.md.
 """
 import os
 import pathlib
@@ -48,11 +49,12 @@ assert b[17].sum() == 3 * 768 and not b[16].any() and not b[18].any()
 """
 
 
-def first_block(document: pathlib.Path, language: str = "") -> list[str]:
-    """The lines of the first code block of a document."""
+def first_block(document: pathlib.Path, language: str = "", word: str = "") -> list[str]:
+    """The lines of the first code block of a document; with a language, of the first that has the word."""
     text = document.read_text()
     if language:
-        return re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)[1].splitlines()
+        blocks = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+        return next(block for block in blocks if word in block).splitlines()
     return [line.strip() for line in re.search(r"(?:^    \S.*\n)+", text, re.MULTILINE)[0].splitlines()]
 
 
@@ -158,8 +160,9 @@ def try_python(bare: Bare, tell: cases.Cases, suite: str) -> None:
         command = without_comment(first_block(sources.TOP / "docs" / "python.md")[1])
         assert command.endswith("venv/bin/pip install ./python"), command
         bare.user(command)
-    with tell.case(f"{suite}_first_example_in_python"):
-        example = "\n".join(first_block(sources.TOP / "docs" / "python.md", "python"))
+    with tell.case(f"{suite}_first_examples_in_python"):
+        page = sources.TOP / "docs" / "python.md"
+        example = "\n".join([*first_block(page, "python"), *first_block(page, "python", "hugemap.memmap(")])
         bare.user("truncate -s $((100000 * 768 * 4)) ../data")
         example += CHECK
         bare.user(f"cd ..; cat >example.py <<'END'\n{example}END\nexec hugemap/venv/bin/python example.py")
