@@ -3,7 +3,8 @@
  * Names and directories: a change here is made in the lower file system, a change there is
  * visible here, and inotify reports changes.
  *
- * vm: page=auto lower=ext4,xfs timeout=180
+ * vm: page=auto lower=ext4 timeout=180
+ * vm: name=xfs page=auto lower=xfs timeout=180 set=long
  */
 #include "entry.h"
 
