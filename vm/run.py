@@ -45,6 +45,7 @@ KEYS = {
     "args": "",
     "name": "",
     "set": "quick",
+    "since": "",
     "modules": "",
     "programs": "",
 }
@@ -363,9 +364,15 @@ class Tally:
         print(f"{words}: {self.passed} passed, {len(self.failed)} failed, {self.skipped} skipped", flush=True)
 
 
+def is_quick(run: Run) -> bool:
+    """Whether a run is in the quick set. Mounts with page=auto also have pages of 4 KB."""
+    pages = run.keys["page"].split(",")
+    return run.keys["set"] == "quick" and not (run.page == "4K" and "auto" in pages)
+
+
 def chosen(runs: list[Run], patterns: list[str], quick: bool) -> list[Run]:
     if not patterns:
-        return [run for run in runs if not quick or run.keys["set"] == "quick"]
+        return [run for run in runs if not quick or is_quick(run)]
     found = [run for run in runs if any(fnmatch.fnmatch(run.name, p) or run.program.stem == p for p in patterns)]
     if not found:
         raise Wrong(f"no test matches {' '.join(patterns)}; there are: {', '.join(run.name for run in runs)}")
@@ -430,6 +437,7 @@ def test_kernel(name: str, args: argparse.Namespace) -> bool | None:
     runs = chosen(runs, args.names, args.quick)
     try:
         kernel = kernels.get(name)
+        runs = [run for run in runs if kernels.by_version(kernel.release) >= kernels.by_version(run.keys["since"])]
         guest.acceleration()
         work = work_directory(kernel, args.source)
         with building(work) as initrd:

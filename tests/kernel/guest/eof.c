@@ -4,8 +4,7 @@
  * zero and are never written, an access beyond the last page raises SIGBUS, truncated bytes
  * never come back, and write-back does not change the length.
  *
- * vm: page=2M,auto lower=ext4 timeout=240
- * vm: name=4K page=4K lower=ext4 timeout=240 set=long
+ * vm: page=2M,4K,auto lower=ext4 timeout=240
  * vm: page=2M,4K,auto lower=xfs,tmpfs timeout=240 set=long
  */
 #include "common.h"

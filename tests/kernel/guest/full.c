@@ -4,8 +4,7 @@
  * store raises SIGBUS and a write fails at once, not a later sync; all data that was accepted
  * is kept. On a kernel without hugemap, a bind mount shows what the lower file system does.
  *
- * vm: name=ext4 args=ext4 lower=none page=2M,auto programs=mkfs.ext4 timeout=180
- * vm: name=ext4_4K args=ext4 lower=none page=4K programs=mkfs.ext4 timeout=180 set=long
+ * vm: name=ext4 args=ext4 lower=none page=2M,4K,auto programs=mkfs.ext4 timeout=180
  * vm: name=tmpfs args=tmpfs lower=none page=2M,4K,auto timeout=180 set=long
  * vm: name=quota args=quota lower=none page=2M,4K,auto programs=mkfs.ext4 modules=quota_v2
  * vm: name=blocks args=blocks lower=none page=2M,4K,auto programs=mkfs.ext4

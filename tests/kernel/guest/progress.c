@@ -3,8 +3,7 @@
  * Each access makes progress beside a process that changes the same file in a loop. The other
  * process stops by itself after a number of operations. The access must complete before that.
  *
- * vm: page=2M,auto lower=ext4 modules=dm_mod timeout=240
- * vm: page=4K lower=ext4 modules=dm_mod timeout=240 set=long
+ * vm: page=2M,4K,auto lower=ext4 modules=dm_mod timeout=240
  */
 #include "dm.h"
 

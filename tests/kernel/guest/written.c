@@ -3,7 +3,7 @@
  * PAGEMAP_SCAN reports which pages were written since the last scan, for programs that
  * checkpoint others. It write-protects the pages by userfaultfd in asynchronous mode.
  *
- * vm: page=2M,4K,auto lower=ext4
+ * vm: page=2M,4K,auto lower=ext4 since=6.12
  */
 #include "common.h"
 
