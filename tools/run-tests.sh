@@ -3,9 +3,10 @@
 #
 # Build and pass every test (`make test` calls it after tools/install-deps.sh):
 #
-#	build/		as installed		every test. Tests in virtual machines and
-#						in bare Debian systems mostly wait, so
-#						they run in parallel with all others
+#	build/		as installed		every test. Tests in virtual machines, of
+#						the module, and in bare Debian systems
+#						mostly wait, so they run in parallel with
+#						all others
 #	build-asan/	address, undefined	every test that works with a sanitizer
 #	build-tsan/	thread			tests with several threads
 #
@@ -113,7 +114,7 @@ chosen() {
 	echo "$list" |
 		while read -r suites name; do
 			case "$2:$suites:$name" in
-			plain:vm:* | plain:roots*) ;;
+			plain:vm:* | plain:module:* | plain:roots*) ;;
 			*) echo "$name" ;;
 			esac
 		done
@@ -144,7 +145,7 @@ for tree in $trees; do
 	slow=1
 	[ "$tree" = plain ] || slow=4
 	if [ "$tree" = plain ]; then
-		for lane in vm roots; do
+		for lane in vm module roots; do
 			rm -f "$dir/meson-logs/$lane.json"
 			meson test -C "$dir" --no-rebuild --quiet --suite $lane --logbase $lane \
 				--num-processes 1 >"$results/$lane.log" 2>&1 &

@@ -3,10 +3,10 @@
 """Count single tests in meson's logs: tally-tests.py RESULTS BUILD
 
 RESULTS holds a copy of testlog.json for each tree (plain.json, asan.json, ...), one for the
-tests in guests (vm.json), one for those in bare systems (roots.json), and an empty TREE.broken
-for a tree that did not build. BUILD is the directory of the plain tree. Prints the reasons of
-skipped tests, the failed tests with the end of their output, and as its last line `N passed, N
-failed, N skipped`.
+tests in guests (vm.json), of the module (module.json) and in bare systems (roots.json), and an
+empty TREE.broken for a tree that did not build. BUILD is the directory of the plain tree. Prints
+the reasons of skipped tests, the failed tests with the end of their output, and as its last line
+`N passed, N failed, N skipped`.
 """
 import json
 import os
@@ -18,6 +18,7 @@ LINE = re.compile(r"^\[\s+(RUN|OK|FAILED|SKIPPED)\s+\] (\w+)$")
 TREES = {
     "plain": ("", "testlog.txt"),
     "vm": ("", "vm.txt"),
+    "module": ("", "module.txt"),
     "roots": ("", "roots.txt"),
     "asan": ("-asan", "testlog.txt"),
     "tsan": ("-tsan", "testlog.txt"),
