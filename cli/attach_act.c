@@ -33,16 +33,12 @@ int attach_try(const struct attach *attach, char why[256])
 	if (err == -EPERM || err == -EACCES)
 		snprintf(why, 256,
 			 "to advise another process takes CAP_SYS_NICE: `sudo hugemap attach %d`; "
-			 "--dry-run does without",
+			 "--dry-run only watches",
 			 attach->pid);
-	else if (err == -ENOSYS)
+	else if (err == -ENOSYS || err == -EINVAL)
 		snprintf(why, 256,
-			 "this system has no process_madvise(2), as Linux 5.10 has; --dry-run does "
-			 "without");
-	else if (err == -EINVAL)
-		snprintf(why, 256,
-			 "this kernel takes no MADV_WILLNEED for another process, as Linux 5.13 "
-			 "does; --dry-run does without");
+			 "to read ahead for another process takes Linux 5.13 or newer, without a "
+			 "filter of process_madvise(2); --dry-run only watches");
 	else
 		snprintf(why, 256, "process %d cannot be advised: %s", attach->pid, strerror(-err));
 	return err;
