@@ -317,7 +317,7 @@ void text_build(const struct attach *attach, const struct text_settings *setting
 		text_add_map(&report, maps[i], i < settings->pictures);
 	lines_add(report.lines, LINE_USER, "%s", "");
 	if (!attach->count)
-		text_add_sentences(&report, "It has no file of %s or more mapped%s.",
+		text_add_sentences(&report, "It has no file mapping of %s or more%s.",
 				   cli_bytes(min_size, (double)attach->settings.min_size),
 				   settings->final ? "" : " yet");
 	if (i < attach->count)

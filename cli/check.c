@@ -148,8 +148,8 @@ static void check_put_verdict(const struct check *check, char text[400])
 	switch (check_verdict(check)) {
 	case VERDICT_NOTHING:
 		snprintf(text, 400,
-			 "No gain: no mapping of a file of 16 MB or more on a disk of this machine "
-			 "was steered. \"Troubleshooting\" in hugemap(1) has the reasons.");
+			 "No gain: no file mapping of 16 MB or more on a disk of this machine was "
+			 "steered. \"Troubleshooting\" in hugemap(1) has the reasons.");
 		break;
 	case VERDICT_FASTER:
 		snprintf(text, 400, "Steering helps: the program is %.2f times as fast.", ratio);

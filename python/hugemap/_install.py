@@ -123,7 +123,7 @@ def _adopt(library: ctypes.CDLL, least: int) -> None:
 
 
 def install() -> None:
-    """Steer every mapping of a file of 16 MB or more in this process, from now on.
+    """Steer every file mapping of 16 MB or more in this process, from now on.
 
     It does not matter which library makes the mapping (numpy, pyarrow, polars, safetensors,
     gguf, torch), or when that library is imported. Mappings that exist already are steered,

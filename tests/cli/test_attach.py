@@ -283,7 +283,7 @@ class Attach(unittest.TestCase):
         path = self.file(2 * MB)
         program = self.program(path, "nothing", 0)
         out = self.report(self.attach("-n", "--for", "0.2", program.pid))
-        self.assertIn("no file of 16 MB or more mapped", out)
+        self.assertIn("no file mapping of 16 MB or more", out)
         out = self.report(self.attach("-n", "--for", "0.2", "--min-size", "2M", program.pid))
         self.assertIn(f"\n{path}\n  2.0 MB, only read", out)
 
@@ -296,7 +296,7 @@ class Attach(unittest.TestCase):
                 "print('ready', flush=True)\nsys.stdin.read()")
         program = self.program(path, code=code)
         out = self.report(self.attach("-n", "--for", "0.2", program.pid))
-        self.assertIn("no file of 16 MB or more mapped", out)
+        self.assertIn("no file mapping of 16 MB or more", out)
 
     @unittest.skipUnless("/dev/shm tmpfs " in open("/proc/mounts").read(), "/dev/shm is no tmpfs")
     def test_files_in_memory_are_left_out(self):
@@ -304,7 +304,7 @@ class Attach(unittest.TestCase):
             file.truncate(32 * MB)
             program = self.program(file.name, "nothing", 0)
             out = self.report(self.attach("-n", "--for", "0.2", program.pid))
-        self.assertIn("no file of 16 MB or more mapped", out)
+        self.assertIn("no file mapping of 16 MB or more", out)
 
     def test_a_program_under_hugemap_run_is_left_alone(self):
         """`hugemap run` advises its program already."""

@@ -80,7 +80,7 @@ class Check(unittest.TestCase):
     def test_a_program_without_large_mappings(self):
         data = self.json("--turns", 1, "true")
         self.assertEqual((data["verdict"], data["files"]), ("nothing steered", []))
-        self.assertIn("No gain: no mapping of a file of 16 MB", check("--turns", 1, "true").stdout)
+        self.assertIn("No gain: no file mapping of 16 MB", check("--turns", 1, "true").stdout)
 
     def test_a_program_that_fails_is_not_compared(self):
         for words, reason in ((["false"], "exit status 1 in a steered run"),
