@@ -97,6 +97,7 @@ struct hm_cache *hm_cache_init(void *mem, const struct hm_options *opts)
 	hm_atomic_set(&cache->clock, 1);
 	hm_spin_init(&cache->files_lock);
 	hm_spin_init(&cache->promote_lock);
+	hm_spin_init(&cache->empty_lock);
 	for (i = 0; i < cache->nshards; i++) {
 		struct hm_shard *shard = &cache->shards[i];
 

@@ -54,7 +54,21 @@ bool hm_cache_dirty_above_limit(const struct hm_cache *cache); /* see dirty_rati
 u64 hm_cache_free_pages(struct hm_cache *cache);
 u64 hm_cache_index_bytes(const struct hm_cache *cache); /* of the index nodes of all files */
 u64 hm_cache_index_excess(const struct hm_cache *cache); /* those above a share of the pool */
+u32 hm_cache_empty_count(struct hm_cache *cache); /* of places with nodes without units */
 u64 hm_cache_huge_pages(struct hm_cache *cache); /* base pages of used huge frames */
+
+/**
+ * hm_cache_take_empty() - remove the index nodes without units at one place
+ * @cache: the cache
+ * @nodes: filled in, see hm_file_take_empty()
+ * @n: set to their number, which may be 0
+ *
+ * The caller keeps the memory of each file until the call returns, also that of a file that is
+ * destroyed meanwhile.
+ *
+ * Return: false if the list of hm_file_keep_empty() is empty.
+ */
+bool hm_cache_take_empty(struct hm_cache *cache, void *nodes[HM_EMPTY_NODES], u32 *n);
 
 /* --- frames ---------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
  */
 #include "cache.h"
 #include "dirty.h"
+#include "empty.h"
 #include "evict.h"
 #include "index.h"
 #include "pool.h"
@@ -90,6 +91,7 @@ static enum hm_invalidated hm_evict_invalidate_one(struct hm_pos *pos, u64 word,
 		if (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
 			return HM_INV_BUSY;
 		hm_index_uncount(pos);
+		hm_empty_note(pos);
 		return HM_INV_DONE;
 	case HM_DIRTY:
 		if (!discard)

@@ -8,6 +8,7 @@
 #include "cache.h"
 #include "dirty.h"
 #include "dirty_map.h"
+#include "empty.h"
 #include "evict.h"
 #include "fault.h"
 #include "file.h"
@@ -97,6 +98,7 @@ static noinline enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, stru
 		/* A late hm_queue_insert() for the previous use of the frame may have queued it. */
 		hm_queue_forget(pos, frame);
 		hm_index_uncount(pos);
+		hm_empty_note(pos);
 		hm_pool_give(cache, frame);
 		return HM_BUSY; /* another task changed the word: read it again */
 	}
@@ -279,6 +281,7 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 		if (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
 			break;
 		hm_index_uncount(pos);
+		hm_empty_note(pos);
 		return HM_ERROR;
 	case HM_SPLIT:
 	case HM_FROZEN:
@@ -430,13 +433,16 @@ bool hm_fill_cancel(const struct hm_unit *unit)
 {
 	hm_index_guard();
 	struct hm_pos pos;
+	bool waited;
 	u64 word;
 
 	if (!hm_index_find(unit->file, unit->pgoff, &pos))
 		hm_assert(!"a unit that is being filled has an index leaf");
 	word = hm_index_word(&pos, unit->pgoff);
 	hm_assert(hm_word_state(word) == HM_FILLING && hm_word_frame(word) == unit->frame);
-	return hm_unit_gone(&pos, unit->frame);
+	waited = hm_unit_gone(&pos, unit->frame);
+	hm_empty_note(&pos);
+	return waited;
 }
 
 /* The engine could not read the data; see hm_fill_done(). Return: true if a task waits. */
@@ -454,8 +460,10 @@ static bool hm_fault_fill_failed(const struct hm_pos *pos, u64 word, u32 frame, 
 		else
 			next = hm_word_gone(word);
 	} while (!hm_atomic_cas(pos->word, &word, next));
-	if (hm_word_state(next) == HM_ABSENT)
+	if (hm_word_state(next) == HM_ABSENT) {
 		hm_index_uncount(pos);
+		hm_empty_note(pos);
+	}
 	hm_pool_give(pos->file->cache, frame);
 	return word & HM_W_WAIT;
 }

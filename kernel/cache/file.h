@@ -87,8 +87,6 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc);
 u64 hm_leaf_start(u64 pgoff);
 
-#define HM_EMPTY_NODES 2u
-
 /**
  * hm_file_take_empty() - remove the index nodes above a page that have no cached unit
  * @file: the file
@@ -100,6 +98,17 @@ u64 hm_leaf_start(u64 pgoff);
  * Return: the number of nodes.
  */
 u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NODES]);
+
+/**
+ * hm_file_keep_empty() - a unit has left the cache: keep the nodes above it for the next one
+ * @file: the file; the caller keeps it open
+ * @pgoff: its page
+ *
+ * Nodes that have no cached unit now enter the list of the cache, for hm_cache_take_empty().
+ *
+ * Return: false if the list is full: call hm_file_take_empty().
+ */
+bool hm_file_keep_empty(struct hm_file *file, u64 pgoff);
 
 /* Set @kind to the node that a fault on this page would lack. False: dir and leaf exist. */
 bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind);

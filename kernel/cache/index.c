@@ -583,8 +583,7 @@ static struct hm_leaf *hm_index_take_leaf(const struct hm_pos *pos)
 	return leaf;
 }
 
-/* Does the index have a node above the page that hm_file_take_empty() could remove? A hint. */
-static bool hm_index_has_empty(const struct hm_pos *pos)
+bool hm_index_has_empty(const struct hm_pos *pos)
 {
 	const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 

@@ -8,6 +8,7 @@
  *   file->node_lock		adding index nodes, joining blocks
  *   file->stream_lock		streams
  *   cache->promote_lock		candidates for promotion
+ *   cache->empty_lock		index nodes without a unit
  *   file->dirty_lock		clearing dirty bits, the ordered walk
  *     shard->queue_lock		the queues, and desc->word of queued frames
  *   shard->pool_lock		free lists
@@ -19,8 +20,8 @@
  *
  *   I  set when the object is made, constant afterwards
  *   A  atomic, or read without a lock while it changes
- *   F, N, S, P, Q, L  written under files_lock, node_lock, stream_lock, promote_lock, queue_lock,
- *      pool_lock
+ *   F, N, S, P, E, Q, L  written under files_lock, node_lock, stream_lock, promote_lock, empty_lock,
+ *      queue_lock, pool_lock
  *   A after one of them: written under the lock, read without it
  *
  * Lookups, faults on cached units and marking a unit dirty take no lock, with two exceptions. A
@@ -144,6 +145,11 @@ struct hm_candidate {
 	bool stream; /* a stream reads the block, and will access all of it */
 };
 
+struct hm_empty {
+	struct hm_file *file;
+	u64 pgoff; /* the first page of a block; its node of base pages, its leaf or both are empty */
+};
+
 /*
  * The fields that every fault reads have cache lines of their own. Writes by faults, write-back and
  * eviction would otherwise take these lines away from all other CPUs.
@@ -177,6 +183,10 @@ struct hm_cache {
 	hm_spinlock_t promote_lock __attribute__((aligned(64)));
 	u32 ncandidates; /* P */
 	struct hm_candidate candidate[HM_CANDIDATES]; /* P */
+
+	hm_spinlock_t empty_lock __attribute__((aligned(64)));
+	u32 nempty; /* E */
+	struct hm_empty empty[HM_EMPTY_MAX]; /* E: a node may be in use again */
 };
 
 /* --- the index -------------------------------------------------------------- */

@@ -40,6 +40,11 @@
 
 #define HM_NO_FRAME_ID 0xffffffffu
 
+/* The most index nodes above one page that may have no unit: its node of base pages and its leaf. */
+#define HM_EMPTY_NODES 2u
+/* The most places with such nodes that a cache keeps. */
+#define HM_EMPTY_MAX 256u
+
 struct hm_cache;
 struct hm_file;
 

@@ -69,8 +69,8 @@ static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 	folio_put(folio);
 }
 
-void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
-			  enum hm_evict_result result)
+static void evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
+			 enum hm_evict_result result)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 
@@ -84,12 +84,16 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 		hm_evict_done(unit, result);
 	hugemap_race_point("evict: absent, waiters not woken");
 	hugemap_wake_unit(mount, unit);
-	/* Reclaim always trims: see evict_run(). */
-	if ((result == HM_EVICTED || result == HM_EVICT_DISCARD) &&
-	    hm_cache_index_excess(mount->cache))
-		hugemap_trim_index(unit->file, unit->pgoff);
 	if (result == HM_EVICT_DISCARD)
 		hugemap_progress(mount);
+}
+
+void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
+			  enum hm_evict_result result)
+{
+	evict_report(hi, unit, result);
+	if (result == HM_EVICT_DISCARD)
+		hugemap_keep_index(hi, unit->pgoff);
 }
 
 /*
@@ -101,14 +105,14 @@ static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const str
 {
 	if (folio_test_dirty(folio)) {
 		folio_unlock(folio);
-		hugemap_evict_report(hi, unit, HM_EVICT_DIRTY);
+		evict_report(hi, unit, HM_EVICT_DIRTY);
 	} else if (hugemap_folio_remove(hi, folio)) {
 		folio_unlock(folio);
-		hugemap_evict_report(hi, unit, HM_EVICTED);
+		evict_report(hi, unit, HM_EVICTED);
 		(*freed)++;
 	} else {
 		folio_unlock(folio);
-		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
+		evict_report(hi, unit, HM_EVICT_BUSY);
 	}
 }
 
@@ -188,7 +192,7 @@ static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm
 	if (victim->to != HM_NO_FRAME_ID)
 		evict_report_move(hi, victim, false);
 	else if (victim->evict)
-		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
+		evict_report(hi, unit, HM_EVICT_BUSY);
 	else if (folio)
 		folio_put(folio);
 	return NULL;
@@ -300,6 +304,8 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 	u32 freed = 0, i = 0, n;
 
 	batch->nidle = 0;
+	if (hm_cache_index_excess(mount->cache))
+		hugemap_trim_empty(mount);
 	n = hm_reclaim(mount->cache, kind, want, batch->victim, MAX_VICTIMS);
 	while (i < n) {
 		u32 length = evict_run_length(&batch->victim[i], n - i);
@@ -371,6 +377,9 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount)
 	bool some = false;
 	u32 kind;
 
+	if (hm_cache_index_excess(mount->cache) ||
+	    hm_cache_empty_count(mount->cache) > HM_EMPTY_MAX / 2)
+		hugemap_trim_empty(mount);
 	/* All units may be mlocked or pinned, so make only one attempt for each kind. */
 	for (kind = 0; kind < HM_KINDS; kind++)
 		some |= hm_reclaim_want(mount->cache, kind) && hugemap_evict_some(mount, kind);
@@ -480,13 +489,15 @@ static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 	u32 freed = 0;
 
 	if (!folio_trylock(folio)) {
-		hugemap_evict_report(hi, unit, HM_EVICT_BUSY);
+		evict_report(hi, unit, HM_EVICT_BUSY);
 		return;
 	}
 	/* A mapped unit stays, as on Linux: its mappings have references. */
 	evict_leave(hi, folio, unit, &freed);
-	if (freed)
-		hugemap_progress(hugemap_of(hi));
+	if (!freed)
+		return;
+	hugemap_keep_index(hi, unit->pgoff);
+	hugemap_progress(hugemap_of(hi));
 }
 
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)

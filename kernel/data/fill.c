@@ -49,6 +49,9 @@ enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct 
 			return HM_ERROR;
 		}
 	}
+	/* Without a claim, and if another task brought in the block, a node may have no unit. */
+	if (tries || (outcome != HM_FILL && outcome != HM_ZERO && outcome != HM_HIT))
+		hm_file_keep_empty(hi->hfile, pgoff);
 	if (unlikely(unit->hints & HM_HINT_JOINED))
 		trace_hugemap_promote(&hi->vfs_inode, unit->pgoff, unit->npages, 0);
 	return outcome;

@@ -118,14 +118,39 @@ static void index_free_node(struct rcu_head *rcu)
 	kfree(rcu);
 }
 
+/* The rcu_head lies at the start of the node. */
+static void index_free_nodes(void **nodes, u32 n)
+{
+	while (n-- > 0)
+		call_rcu((struct rcu_head *)nodes[n], index_free_node);
+}
+
 void hugemap_trim_index(struct hm_file *hfile, u64 pgoff)
 {
 	void *nodes[HM_EMPTY_NODES];
-	u32 n = hm_file_take_empty(hfile, pgoff, nodes);
 
-	/* The rcu_head lies at the start of the node. */
-	while (n-- > 0)
-		call_rcu((struct rcu_head *)nodes[n], index_free_node);
+	index_free_nodes(nodes, hm_file_take_empty(hfile, pgoff, nodes));
+}
+
+void hugemap_keep_index(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+
+	if (!hm_cache_index_excess(mount->cache) && hm_file_keep_empty(hi->hfile, pgoff))
+		return;
+	hugemap_trim_index(hi->hfile, pgoff);
+	hugemap_wake_reclaimer(mount);
+}
+
+void hugemap_trim_empty(struct hugemap_mount *mount)
+{
+	int idx = srcu_read_lock(&hugemap_files_srcu);
+	void *nodes[HM_EMPTY_NODES];
+	u32 n, limit = HM_EMPTY_MAX;
+
+	while (limit-- && hm_cache_take_empty(mount->cache, nodes, &n))
+		index_free_nodes(nodes, n);
+	srcu_read_unlock(&hugemap_files_srcu, idx);
 }
 
 /* A range of a file, in parts of equal size with one bit for each. */

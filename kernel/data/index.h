@@ -40,6 +40,15 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
  */
 void hugemap_trim_index(struct hm_file *hfile, u64 pgoff);
 
+/*
+ * A unit has left the cache: keep the index nodes above it for its next use, unless the index is too
+ * large. The caller keeps the inode.
+ */
+void hugemap_keep_index(struct hugemap_inode *hi, u64 pgoff);
+
+/* Free all nodes that hugemap_keep_index() has kept, and that still have no unit. */
+void hugemap_trim_empty(struct hugemap_mount *mount);
+
 /* hm_file_set_zero_fill() for any range: it sleeps in between. */
 void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, bool zero_fill);
 

@@ -402,11 +402,11 @@ static void promote_one(struct hugemap_mount *mount, struct hugemap_promotion *p
 	hugemap_wake_unit(mount, &p->core.unit);
 	if (!why) {
 		trace_hugemap_promote(inode, p->core.unit.pgoff, p->core.unit.npages, 0);
-		hugemap_trim_index(p->hi->hfile, p->core.unit.pgoff);
 		hugemap_progress(mount);
 	} else {
 		trace_hugemap_refuse(inode, p->core.unit.pgoff, p->core.unit.npages, why);
 	}
+	hugemap_trim_index(p->hi->hfile, p->core.unit.pgoff);
 	iput(inode);
 }
 

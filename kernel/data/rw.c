@@ -203,7 +203,7 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 {
 	u64 first = U64_MAX, last = 0, pgoff = start;
 	enum hm_node_kind kind;
-	int err;
+	int err = 0;
 
 	while (hm_file_lacks_node(hi->hfile, start, &kind)) {
 		/*
@@ -229,7 +229,12 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 		}
 		pgoff = next;
 	}
-	return first < last ? hugemap_reserve(hi, first, last - first) : 0;
+	if (first < last)
+		err = hugemap_reserve(hi, first, last - first);
+	/* The writer may give up, and the leaf may be new. */
+	if (err)
+		hm_file_keep_empty(hi->hfile, start);
+	return err;
 }
 
 /* Write into a cached unit. 0: it is not cached. */

@@ -13,6 +13,7 @@
 #include <linux/shrinker.h>
 
 #include "evict.h"
+#include "index.h"
 #include "pool.h"
 #include "shrink.h"
 #include "wait.h"
@@ -58,16 +59,21 @@ static unsigned long shrink_count(struct shrinker *shrinker, struct shrink_contr
 	u64 pages = min((u64)shrink_spare(mount) * HM_BLOCK_PAGES, all > dirty ? all - dirty : 0);
 
 	pages += hm_cache_index_excess(mount->cache) >> PAGE_SHIFT;
+	pages += hm_cache_empty_count(mount->cache) * hm_node_bytes(HM_NODE_BASE) >> PAGE_SHIFT;
 	return pages ? pages : SHRINK_EMPTY;
 }
 
-/* Evict base pages to free their index nodes. Return the number of pages that the nodes took. */
+/*
+ * Free index nodes without units, then evict base pages to free their nodes. Return the number of
+ * pages that the nodes took.
+ */
 static unsigned long shrink_index(struct hugemap_mount *mount)
 {
 	u64 before = hm_cache_index_bytes(mount->cache), now;
 
-	if (!hm_cache_index_excess(mount->cache) || !hugemap_evict_quickly(mount, HM_BASE))
-		return 0;
+	hugemap_trim_empty(mount);
+	if (hm_cache_index_excess(mount->cache))
+		hugemap_evict_quickly(mount, HM_BASE);
 	now = hm_cache_index_bytes(mount->cache);
 	return now < before ? (before - now) >> PAGE_SHIFT : 0;
 }
@@ -81,6 +87,7 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 	/* Without __GFP_FS the task may be inside a file system. */
 	if (!(sc->gfp_mask & __GFP_FS) || !mutex_trylock(&mount->pool_lock))
 		return SHRINK_STOP;
+	pages = shrink_index(mount);
 	want = min(want, shrink_spare(mount));
 	/* An eviction may free base pages whose slot is not completely free yet. */
 	for (tries = want + EVICTIONS; given < want && tries; tries--) {
@@ -92,7 +99,7 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 	if (given)
 		WRITE_ONCE(mount->shed_at, jiffies);
 	mutex_unlock(&mount->pool_lock);
-	pages = (unsigned long)given * HM_BLOCK_PAGES + shrink_index(mount);
+	pages += (unsigned long)given * HM_BLOCK_PAGES;
 	hugemap_account_reclaimed(pages);
 	/* The reclaimer evicts for tasks that are short of frames now, and grows the pool later. */
 	hugemap_wake_reclaimer(mount);

@@ -211,6 +211,102 @@ static void test_nodes_without_units_are_freed(void **state)
 	env_end(&env);
 }
 
+/* Bring a page in and drop it. The list of empty nodes must have room for its nodes. */
+static void come_and_go(struct env *env, u64 pgoff)
+{
+	bring(env->file, pgoff, HM_ACCESS(.size = HM_SIZE_BASE));
+	drop(env->file, pgoff, pgoff + 1, true);
+	assert_true(hm_file_keep_empty(env->file, pgoff));
+}
+
+static void free_empty_nodes(struct env *env)
+{
+	void *nodes[HM_EMPTY_NODES];
+	u32 n;
+
+	while (hm_cache_take_empty(env->cache, nodes, &n))
+		while (n-- > 0)
+			free(nodes[n]);
+	assert_int_equal(hm_cache_empty_count(env->cache), 0);
+}
+
+/*
+ * Sparse pages come and go until the index is too large. Their nodes are in the list, and not those
+ * of cached pages. A dense load then uses some of them again, and the others are freed.
+ */
+static void test_empty_nodes_are_listed_until_used_again_or_freed(void **state)
+{
+	u64 blocks, i, kept;
+	struct env env;
+
+	env_start(&env, 8, 1, FILE_MAX);
+	blocks = env.cache->index_limit / hm_node_bytes(HM_NODE_BASE);
+	for (i = 0; i < blocks; i++)
+		come_and_go(&env, P(i));
+	assert_true(hm_cache_index_excess(env.cache));
+	assert_int_equal(hm_cache_empty_count(env.cache), blocks);
+
+	kept = hm_cache_index_bytes(env.cache);
+	for (i = 0; i < 2 * BLOCK; i++)
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
+	assert_int_equal(hm_cache_index_bytes(env.cache), kept);
+	free_empty_nodes(&env);
+	assert_int_equal(hm_cache_index_excess(env.cache), 0);
+	assert_int_equal(hm_cache_index_bytes(env.cache), hm_node_bytes(HM_NODE_DIR) +
+								  hm_node_bytes(HM_NODE_LEAF) +
+								  2 * hm_node_bytes(HM_NODE_BASE));
+	for (i = 0; i < 2 * BLOCK; i++)
+		touch(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
+	env_end(&env);
+}
+
+/* A full list takes no other place, and a file that is closed leaves the list. */
+static void test_list_of_empty_nodes_is_bounded(void **state)
+{
+	struct hm_file *other;
+	struct env env;
+	u64 i;
+
+	env_start(&env, 8, 1, FILE_MAX);
+	other = env_open(&env, BYTES(2));
+	bring(other, 0, HM_ACCESS_READ);
+	drop(other, 0, P(1), true);
+	assert_true(hm_file_keep_empty(other, 0));
+	for (i = 0; hm_cache_empty_count(env.cache) < HM_EMPTY_MAX * 3 / 4; i++)
+		come_and_go(&env, P(i));
+	bring(env.file, P(i), HM_ACCESS(.size = HM_SIZE_BASE));
+	drop(env.file, P(i), P(i) + 1, true);
+	assert_false(hm_file_keep_empty(env.file, P(i)));
+	/* A node with a unit needs no place. */
+	bring(env.file, P(i), HM_ACCESS(.size = HM_SIZE_BASE));
+	assert_true(hm_file_keep_empty(env.file, P(i)));
+
+	env_close(&env, other);
+	assert_int_equal(hm_cache_empty_count(env.cache), HM_EMPTY_MAX * 3 / 4 - 1);
+	free_empty_nodes(&env);
+	env_close(&env, env.all[0]);
+	assert_int_equal(hm_cache_empty_count(env.cache), 0);
+	env_end(&env);
+}
+
+/* A fill that is given up, or fails, leaves its nodes in the list. */
+static void test_nodes_of_failed_fills_are_listed(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	assert_int_equal(fault(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_FILL);
+	assert_false(hm_fill_cancel(&unit));
+	assert_int_equal(hm_cache_empty_count(env.cache), 1);
+	assert_int_equal(fault(env.file, P(2), HM_ACCESS(.size = HM_SIZE_BASE), &unit), HM_FILL);
+	assert_false(hm_fill_done(&unit, -EIO, false));
+	assert_int_equal(hm_cache_empty_count(env.cache), 2);
+	free_empty_nodes(&env);
+	assert_int_equal(hm_cache_index_bytes(env.cache), hm_node_bytes(HM_NODE_DIR));
+	env_end(&env);
+}
+
 /*
  * A leaf is prepared while all blocks are holes. Then another leaf is added there, a hole gets data,
  * and the leaf is removed. The prepared leaf is refused: it would hide the data.
@@ -759,6 +855,9 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_last_page_of_largest_file_is_usable),
 	cmocka_unit_test(test_any_number_of_files_can_be_open),
 	cmocka_unit_test(test_nodes_without_units_are_freed),
+	cmocka_unit_test(test_empty_nodes_are_listed_until_used_again_or_freed),
+	cmocka_unit_test(test_list_of_empty_nodes_is_bounded),
+	cmocka_unit_test(test_nodes_of_failed_fills_are_listed),
 	cmocka_unit_test(test_leaf_from_before_a_write_is_refused),
 	cmocka_unit_test(test_dirty_bit_without_a_leaf_is_stale),
 	cmocka_unit_test(test_random_pages_of_a_huge_file_keep_the_index_small),

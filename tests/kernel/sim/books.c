@@ -62,7 +62,21 @@ static void check_unit(struct books *books, struct hm_file *file, const struct h
 		  "dirty page %llu has no dirty bit", (unsigned long long)unit->pgoff);
 }
 
-static void check_leaf(const struct hm_leaf *leaf)
+/* A node without a unit must be in the list, or it stays until its file is closed. */
+static void check_empty(struct hm_file *file, u64 first, u64 pages)
+{
+	const struct hm_cache *cache = file->cache;
+	u32 i;
+
+	for (i = 0; i < cache->nempty; i++)
+		if (cache->empty[i].file == file && cache->empty[i].pgoff - first < pages)
+			return;
+	sim_check(cache->nempty == HM_EMPTY_MAX,
+		  "the node of %llu pages at page %llu is empty, and is in no list",
+		  (unsigned long long)pages, (unsigned long long)first);
+}
+
+static void check_leaf(struct hm_file *file, const struct hm_leaf *leaf, u64 first)
 {
 	u32 units = 0, nbase = 0, pages, i, j;
 
@@ -76,17 +90,21 @@ static void check_leaf(const struct hm_leaf *leaf)
 
 			pages += state != HM_ABSENT && state != HM_FROZEN;
 		}
+		if (base && !pages)
+			check_empty(file, first + i * HM_BLOCK_PAGES, HM_BLOCK_PAGES);
 		sim_check(!base || hm_atomic_read(&base->resident) == pages,
 			  "a node of base pages with %u units counts %llu", pages,
 			  (unsigned long long)hm_atomic_read(&base->resident));
 	}
+	if (!units && !nbase)
+		check_empty(file, first, (u64)HM_NODE_SLOTS * HM_BLOCK_PAGES);
 	sim_check(hm_atomic_read(&leaf->resident) == units && leaf->nbase == nbase,
 		  "a leaf with %u units and %u nodes counts %llu and %u", units, nbase,
 		  (unsigned long long)hm_atomic_read(&leaf->resident), leaf->nbase);
 }
 
 /* Each node of the file must be in the index. */
-static void check_nodes(const struct hm_file *file)
+static void check_nodes(struct hm_file *file)
 {
 	const struct hm_node *node;
 	u32 nodes = 0, i, j;
@@ -98,7 +116,8 @@ static void check_nodes(const struct hm_file *file)
 
 			if (!leaf)
 				continue;
-			check_leaf(leaf);
+			check_leaf(file, leaf,
+				   ((u64)i * HM_NODE_SLOTS + j) * HM_NODE_SLOTS * HM_BLOCK_PAGES);
 			nodes += 1 + leaf->nbase;
 		}
 	}

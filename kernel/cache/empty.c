@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Index nodes without a cached unit. They stay for the next use of their pages, in a short list of
+ * the cache, until the index is too large or memory is short. A node in no list would stay until its
+ * file is closed.
+ */
+#include "cache.h"
+#include "empty.h"
+#include "file.h"
+#include "index.h"
+#include "state.h"
+
+/* hm_file_keep_empty() leaves this number of places to hm_empty_note(). */
+#define EMPTY_RESERVE (HM_EMPTY_MAX / 4)
+
+/* Add a place to the list, unless the list has @max places. Return false if it has. */
+static bool hm_empty_add(const struct hm_pos *pos, u64 pgoff, u32 max)
+{
+	const struct hm_empty place = { pos->file, hm_block_start(pgoff) };
+	struct hm_cache *cache = pos->file->cache;
+	struct hm_empty *last;
+	bool room;
+
+	if (!hm_index_has_empty(pos))
+		return true;
+	hm_spin_lock(&cache->empty_lock);
+	last = &cache->empty[cache->nempty - !!cache->nempty];
+	room = cache->nempty < max;
+	/* A fault that is repeated finds its own place. */
+	if (room && (!cache->nempty || last->file != place.file || last->pgoff != place.pgoff))
+		cache->empty[cache->nempty++] = place;
+	hm_spin_unlock(&cache->empty_lock);
+	return room;
+}
+
+void hm_empty_note(const struct hm_pos *pos)
+{
+	hm_empty_add(pos, pos->pgoff, HM_EMPTY_MAX);
+}
+
+bool hm_file_keep_empty(struct hm_file *file, u64 pgoff)
+{
+	hm_index_guard();
+	struct hm_pos pos;
+
+	return !hm_index_find(file, pgoff, &pos) ||
+	       hm_empty_add(&pos, pgoff, HM_EMPTY_MAX - EMPTY_RESERVE);
+}
+
+u32 hm_cache_empty_count(struct hm_cache *cache)
+{
+	u32 n;
+
+	hm_spin_lock(&cache->empty_lock);
+	n = cache->nempty;
+	hm_spin_unlock(&cache->empty_lock);
+	return n;
+}
+
+bool hm_cache_take_empty(struct hm_cache *cache, void *nodes[HM_EMPTY_NODES], u32 *n)
+{
+	struct hm_empty taken;
+	bool found;
+
+	hm_spin_lock(&cache->empty_lock);
+	found = cache->nempty;
+	if (found)
+		taken = cache->empty[--cache->nempty];
+	hm_spin_unlock(&cache->empty_lock);
+	*n = found ? hm_file_take_empty(taken.file, taken.pgoff, nodes) : 0;
+	return found;
+}
+
+void hm_empty_forget(struct hm_file *file)
+{
+	struct hm_cache *cache = file->cache;
+	u32 i = 0;
+
+	hm_spin_lock(&cache->empty_lock);
+	while (i < cache->nempty) {
+		if (cache->empty[i].file == file)
+			cache->empty[i] = cache->empty[--cache->nempty];
+		else
+			i++;
+	}
+	hm_spin_unlock(&cache->empty_lock);
+}
