@@ -396,16 +396,18 @@ static bool evict_may_retry(struct hugemap_mount *mount)
 {
 	const struct dentry *lower = mount->lower.dentry;
 	struct hugemap_data *data;
-	bool hope = lower && lower->d_sb->s_writers.frozen != SB_UNFROZEN;
+	bool hope = false;
 	int idx;
 
-	if (hugemap_in_flight(mount))
+	if (hugemap_in_flight(mount) || (lower && lower->d_sb->s_writers.frozen != SB_UNFROZEN))
 		return true;
 	idx = srcu_read_lock(&hugemap_files_srcu);
 	list_for_each_entry_srcu(data, &mount->files, files,
 				 srcu_read_lock_held(&hugemap_files_srcu)) {
-		if (hm_file_dirty_pages(data->hi->hfile) && !READ_ONCE(data->failures))
+		if (hm_file_dirty_pages(data->hi->hfile) && !READ_ONCE(data->failures)) {
 			hope = true;
+			break;
+		}
 	}
 	srcu_read_unlock(&hugemap_files_srcu, idx);
 	return hope;
