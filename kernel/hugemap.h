@@ -235,7 +235,7 @@ struct hugemap_mount {
 	struct workqueue_struct *ahead_wq; /* I: read-ahead and write-behind for writers */
 	struct workqueue_struct *lower_wq; /* I: faults of tasks that may hold lower locks */
 	struct workqueue_struct *write_wq; /* I: write-back with a waiter */
-	struct workqueue_struct *chunk_wq; /* I: background write-back, one work per file */
+	struct workqueue_struct *chunk_wq; /* I: background write-back, the end of evicted files */
 
 	/* the data: files */
 	spinlock_t files_lock; /* - */
@@ -300,7 +300,7 @@ struct hugemap_data {
 	u32 failures; /* A: write-backs in a row that failed; concurrent updates may be lost */
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
 	u64 write_at; /* W: page at which background write-back continues */
-	struct work_struct chunk; /* -: background write-back of one chunk */
+	struct work_struct chunk; /* -: background write-back of one chunk; then the free */
 	bool in_chunk; /* A: @chunk is queued or runs */
 	bool wrote; /* W: the last chunk wrote something */
 	u32 runs; /* A: completed runs of write-back; shows that it progresses */
@@ -470,9 +470,10 @@ int hugemap_data_open(struct inode *inode, struct file *file);
 void hugemap_data_evict(struct inode *inode, bool discard);
 
 /*
- * Free the memory of the file of an evicted inode, unless its data was never accessed. The caller
- * has waited for a grace period of hugemap_files_srcu: evictions and the writer look at files, and
- * at their inodes, without a reference.
+ * Free the memory of the file of an evicted inode, unless its data was never accessed. It takes time
+ * in proportion to the number of index nodes, and reschedules in between. The caller has waited for a
+ * grace period of hugemap_files_srcu: evictions and the writer look at files, and at their inodes,
+ * without a reference.
  */
 void hugemap_data_free(struct hugemap_inode *hi);
 extern struct srcu_struct hugemap_files_srcu;

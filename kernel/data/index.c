@@ -107,8 +107,10 @@ void hugemap_data_free(struct hugemap_inode *hi)
 	if (!hi->hfile)
 		return;
 	/* kfree() finds the slab cache of an object. */
-	while ((node = hm_file_take_node(hi->hfile)))
+	while ((node = hm_file_take_node(hi->hfile))) {
 		kfree(node);
+		cond_resched();
+	}
 	kvfree(hi->data->file_mem);
 }
 

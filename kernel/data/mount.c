@@ -248,10 +248,10 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 		destroy_workqueue(mount->done_wq);
 	if (mount->write_wq)
 		destroy_workqueue(mount->write_wq);
+	/* The files of evicted inodes: hugemap_destroy_inode() queues works after a grace period. */
+	srcu_barrier(&hugemap_files_srcu);
 	if (mount->chunk_wq)
 		destroy_workqueue(mount->chunk_wq);
-	/* The files of evicted inodes: hugemap_data_free() */
-	srcu_barrier(&hugemap_files_srcu);
 	if (mount->slots)
 		hugemap_orphan_end(mount);
 	hugemap_pool_give(mount);

@@ -60,17 +60,32 @@ static void inode_free(struct rcu_head *rcu)
 	kmem_cache_free(inode_cache, hi);
 }
 
-static void inode_free_data(struct rcu_head *rcu)
+static void inode_free_data(struct work_struct *work)
 {
-	hugemap_data_free(hugemap_inode(container_of(rcu, struct inode, i_rcu)));
+	struct hugemap_inode *hi = container_of(work, struct hugemap_data, chunk)->hi;
+
+	hugemap_data_free(hi);
 	/* A path walk may still find the inode. */
-	call_rcu(rcu, inode_free);
+	call_rcu(&hi->vfs_inode.i_rcu, inode_free);
+}
+
+/*
+ * Linux calls this with bottom halves off. A file of terabytes has a million index nodes, so a worker
+ * frees them.
+ */
+static void inode_queue_free(struct rcu_head *rcu)
+{
+	struct hugemap_inode *hi = hugemap_inode(container_of(rcu, struct inode, i_rcu));
+
+	/* The file is closed, so its write-back needs the work no more. */
+	INIT_WORK(&hi->data->chunk, inode_free_data);
+	queue_work(hugemap_mount(hi->vfs_inode.i_sb)->chunk_wq, &hi->data->chunk);
 }
 
 void hugemap_destroy_inode(struct inode *inode)
 {
 	if (hugemap_inode(inode)->hfile)
-		call_srcu(&hugemap_files_srcu, &inode->i_rcu, inode_free_data);
+		call_srcu(&hugemap_files_srcu, &inode->i_rcu, inode_queue_free);
 	else
 		call_rcu(&inode->i_rcu, inode_free);
 }

@@ -61,6 +61,9 @@ static struct rcu_state {
 	bool sleeps; /* SRCU */
 } rcu = { .last = &rcu.first }, srcu = { .last = &srcu.first, .sleeps = true };
 
+/* An inode and its data. */
+#define CALLBACK_FREES 2u
+
 static u64 rcu_left_by(const struct rcu_state *r, u32 task)
 {
 	return r->sleeps ? tasks[task].srcu_left : tasks[task].rcu_left;
@@ -114,8 +117,14 @@ static void rcu_advance(struct rcu_state *r)
 		return;
 	r->calls = true;
 	while ((head = r->batch)) {
+		u64 frees = current->frees;
+
 		r->batch = head->next;
 		head->func(head);
+		/* Linux calls it with bottom halves off, so its work must be bounded. */
+		sim_check(current->frees - frees <= CALLBACK_FREES,
+			  "a callback of %s has freed %llu objects", r->sleeps ? "SRCU" : "RCU",
+			  (unsigned long long)(current->frees - frees));
 	}
 	r->calls = false;
 	r->batch = r->first;
@@ -486,6 +495,7 @@ void sim_free(const void *mem)
 	block->prev->next = block->next;
 	memset(block + 1, 0xdb, block->bytes);
 	free(block);
+	current->frees++;
 	sim_step();
 }
 

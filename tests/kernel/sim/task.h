@@ -286,6 +286,7 @@ struct task_struct {
 	u64 rcu_left; /* number of RCU read-side sections that it has left */
 	u32 in_srcu;
 	u64 srcu_left;
+	u64 frees; /* number of objects that it has freed */
 	int (*work)(void *arg);
 	void *arg;
 	bool should_stop, over;
