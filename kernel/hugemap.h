@@ -239,7 +239,8 @@ struct hugemap_mount {
 
 	/* the data: files */
 	spinlock_t files_lock; /* - */
-	struct list_head files; /* F, SRCU: hugemap_data.files of files with a cache index */
+	struct list_head files; /* F, SRCU: hugemap_data.files of files with a cache index; by @nr */
+	u64 next_nr; /* FA: hugemap_data.nr of the next file in @files */
 	spinlock_t idle_lock; /* - */
 	struct list_head idle; /* idle_lock: hugemap_data.idle, inodes to release: evict.c */
 	atomic_t dirtied_claimed; /* A: units that became dirty while claimed for eviction */
@@ -273,6 +274,7 @@ struct hugemap_data {
 	 */
 	loff_t growth_failed_at;
 	struct list_head files; /* F, SRCU: in mount->files */
+	u64 nr; /* I, before it is in mount->files: its place in the order of the list */
 	struct list_head idle; /* mount->idle_lock: in mount->idle */
 	u32 changes; /* V: changes of the lower file that bypassed the cache */
 	/*

@@ -650,17 +650,21 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 int hugemap_data_sync(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi, *last = NULL;
+	u64 end = READ_ONCE(mount->next_nr);
 	struct hugemap_data *data;
 	int err = 0, one, idx;
 
 	hugemap_wait_claims(mount);
 	/*
 	 * Write one file after the other. The list may change while a file is written, but that
-	 * file stays in it.
+	 * file stays in it. Files that other tasks create meanwhile join at the end. A sync that
+	 * included them might never end.
 	 */
 	idx = srcu_read_lock(&hugemap_files_srcu);
 	list_for_each_entry_srcu(data, &mount->files, files,
 				 srcu_read_lock_held(&hugemap_files_srcu)) {
+		if (data->nr >= end)
+			break;
 		hi = data->hi;
 		hugemap_race_point("sync: at a file, without a reference");
 		/* A change of the lower file may have claimed dirty units. */

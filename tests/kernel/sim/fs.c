@@ -19,7 +19,7 @@ void inode_init(struct inode *inode, struct super_block *sb, u64 ino, loff_t siz
 	inode->i_size = size;
 }
 
-static struct inode *inodes[MAX_FILES]; /* those that are hashed */
+static struct inode *inodes[CONTEST_FILES]; /* those that are hashed */
 
 struct inode *iget5_locked(struct super_block *sb, unsigned long hash,
 			   int (*test)(struct inode *inode, void *data),
@@ -28,7 +28,7 @@ struct inode *iget5_locked(struct super_block *sb, unsigned long hash,
 	struct inode *inode;
 	u32 i;
 
-	for (i = 0; i < MAX_FILES; i++) {
+	for (i = 0; i < CONTEST_FILES; i++) {
 		if (!inodes[i] || !test(inodes[i], data))
 			continue;
 		sim_check(!inodes[i]->is_new && !inodes[i]->freeing,
@@ -51,7 +51,7 @@ static void unhash(struct inode *inode)
 {
 	u32 i;
 
-	for (i = 0; i < MAX_FILES; i++)
+	for (i = 0; i < CONTEST_FILES; i++)
 		if (inodes[i] == inode)
 			inodes[i] = NULL;
 	inode->hashed = false;

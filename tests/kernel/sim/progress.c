@@ -91,10 +91,10 @@ static void run_store(struct racer *racer, u32 i)
 	access_mapping(racer, i, true);
 }
 
-static ssize_t transfer(struct racer *racer, loff_t pos, u32 words, bool write, int flags)
+static ssize_t transfer(struct racer *racer, struct file *file, loff_t pos, u32 words, bool write,
+			int flags)
 {
 	struct kvec kvec = { racer->buffer, words * sizeof(u64) };
-	struct file *file = file_of(racer);
 	struct kiocb iocb = { .ki_filp = file, .ki_pos = pos, .ki_flags = flags };
 	struct iov_iter iter;
 	ssize_t n;
@@ -112,36 +112,36 @@ static loff_t pos_of(const struct racer *racer, u32 i)
 
 static void run_read(struct racer *racer, u32 i)
 {
-	transfer(racer, pos_of(racer, i), 2 * WORDS, false, 0);
+	transfer(racer, file_of(racer), pos_of(racer, i), 2 * WORDS, false, 0);
 }
 
 static void run_write(struct racer *racer, u32 i)
 {
-	transfer(racer, pos_of(racer, i), 2 * WORDS + 1, true, 0);
+	transfer(racer, file_of(racer), pos_of(racer, i), 2 * WORDS + 1, true, 0);
 }
 
 static void run_direct_read(struct racer *racer, u32 i)
 {
-	transfer(racer, pos_of(racer, i), WORDS, false, IOCB_DIRECT);
+	transfer(racer, file_of(racer), pos_of(racer, i), WORDS, false, IOCB_DIRECT);
 }
 
 static void run_direct_write(struct racer *racer, u32 i)
 {
-	transfer(racer, pos_of(racer, i), WORDS, true, IOCB_DIRECT);
+	transfer(racer, file_of(racer), pos_of(racer, i), WORDS, true, IOCB_DIRECT);
 }
 
 /* Direct writes to a page of the starved task. */
 static void run_overwrite(struct racer *racer, u32 i)
 {
 	(void)i;
-	transfer(racer, 3 * PAGE_SIZE, WORDS, true, IOCB_DIRECT);
+	transfer(racer, file_of(racer), 3 * PAGE_SIZE, WORDS, true, IOCB_DIRECT);
 }
 
 static void run_append(struct racer *racer, u32 i)
 {
 	(void)i;
 	/* Without room for more words the competitor is out. */
-	while (transfer(racer, 0, 1, true, IOCB_APPEND) < 0)
+	while (transfer(racer, file_of(racer), 0, 1, true, IOCB_APPEND) < 0)
 		sim_yield();
 }
 
@@ -151,6 +151,33 @@ static void run_sync(struct racer *racer, u32 i)
 
 	(void)i;
 	sim_check(!file->f_op->fsync(file, 0, LLONG_MAX, 0), "fsync() failed");
+}
+
+/* sync(2), with something to write */
+static void run_sync_all(struct racer *racer, u32 i)
+{
+	run_store(racer, i);
+	sim_check(!hugemap_data_sync(w.mount), "a sync of the mount failed");
+}
+
+/* Close the older one of the task's two files, evict it, and store to a new file. */
+static void run_create(struct racer *racer, u32 i)
+{
+	u32 index = 1 + 2 * racer->nr + i % 2;
+	struct sim_file *file = &w.file[index];
+	bool fresh = !file->hi;
+
+	if (!fresh) {
+		struct inode *inode = &file->hi->vfs_inode;
+
+		world_close(file);
+		iput(inode);
+		while (inode->i_count.value)
+			sim_yield();
+		inode_evict(inode);
+	}
+	world_new_file(file, index, fresh);
+	transfer(racer, file->fd[0], 0, 1, true, 0);
 }
 
 static void run_punch(struct racer *racer, u32 i)
@@ -217,6 +244,8 @@ static const struct operation operations[] = {
 	{ "overwrite", run_overwrite, 0 },
 	{ "append", run_append, 0 },
 	{ "sync", run_sync, 0 },
+	{ "sync of all files", run_sync_all, 0 },
+	{ "creation", run_create, 0 },
 	{ "punch", run_punch, 0 },
 	{ "allocation", run_allocate, 0 },
 	{ "truncation", run_truncate, 0 },

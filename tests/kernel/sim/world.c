@@ -276,7 +276,7 @@ void world_open(struct sim_file *file, bool again)
 	}
 }
 
-static void new_file(struct sim_file *file, u32 index, bool fresh)
+void world_new_file(struct sim_file *file, u32 index, bool fresh)
 {
 	struct disk_file *disk = &w.disk[index];
 	u32 i;
@@ -379,7 +379,7 @@ void world_new(bool fresh)
 	sched_start(w.s.switch_every, w.s.stall_every, w.s.cpus);
 	mount();
 	for (i = 0; i < w.s.nfiles; i++)
-		new_file(&w.file[i], i, !w.disk[i].ready);
+		world_new_file(&w.file[i], i, !w.disk[i].ready);
 	for (i = 0; i < w.s.nfiles; i++)
 		w.disk[i].ready = true;
 	if (w.contest)

@@ -12,6 +12,8 @@
 #include "fs/namespace.h"
 
 #define MAX_FILES 2u
+/* In a contest each task has two files of its own, too. */
+#define CONTEST_FILES 7u
 #define MAX_PROGRAMS 6u
 #define MAX_TRANSFER (2 * HM_BLOCK_PAGES * WORDS)
 
@@ -97,10 +99,10 @@ struct world {
 	bool parking; /* programs must pause */
 	u32 acting; /* programs that are in the middle of an action */
 	u32 programs_left;
-	struct disk_file disk[MAX_FILES]; /* the only part that survives a power cut */
+	struct disk_file disk[CONTEST_FILES]; /* the only part that survives a power cut */
 	struct super_block sb, lower_sb;
 	struct hugemap_mount *mount;
-	struct sim_file file[MAX_FILES];
+	struct sim_file file[CONTEST_FILES];
 	u64 version; /* the newest version number */
 	u64 failures; /* injected errors so far */
 	struct shrinker shrinker;
@@ -183,6 +185,7 @@ bool progress_run(u64 from, u64 to);
 
 /* world.c */
 void world_open(struct sim_file *file, bool again);
+void world_new_file(struct sim_file *file, u32 index, bool fresh);
 void world_close(struct sim_file *file);
 void world_new(bool fresh);
 void world_hurries(void);
