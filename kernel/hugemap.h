@@ -19,8 +19,9 @@
  *     file system
  *   mm->mmap_lock or a VMA lock       held by mm around a fault
  *   hi->data->open_lock               the life of a file's lower files
- *   mapping->invalidate_lock          shared: start a fill, make a clean unit dirty, write back;
- *                                     exclusive: truncate, punch, change the lower file
+ *   mapping->invalidate_lock          shared: start a fill, allow the first store of a mapping,
+ *                                     write back; exclusive: truncate, punch, change the lower
+ *                                     file
  *   hi->data->grow_lock               write-back beyond the end of the lower file
  *   hugemap_files_srcu (SRCU)         keeps files that the core returned, and their inodes, in
  *                                     memory. An eviction ends its claims before it leaves the
@@ -28,7 +29,7 @@
  *   mount->split_lock                 the split of a slot into base pages, and the reverse
  *   locks of the lower file system    held by the lower file system during I/O of this module
  *   folio lock                        the mapping and the content of a folio. A task holds several
- *                                     only for one batch, in frame order, and takes all but the
+ *                                     only for one batch, in file order, and takes all but the
  *                                     first by folio_trylock(). In a section of SRCU it only tries
  *                                     to take the first, too. A promotion also takes the lock of its
  *                                     huge folio, which only a stale lookup may hold, for a moment.
@@ -36,10 +37,10 @@
  *   spinlocks of the cache core and of struct hugemap_mount
  *
  * The lower file system may fault on a mapping of this file system while it holds its own locks.
- * So a fault releases mmap_lock before it waits for the invalidate_lock or calls the lower file
- * system. ->page_mkwrite() cannot release mmap_lock, so it only tries to take the
- * invalidate_lock. A fault without FAULT_FLAG_ALLOW_RETRY may not release mmap_lock and waits
- * with it: see hugemap_miss().
+ * So a fault releases mmap_lock before it waits for the invalidate_lock, or reads, writes or
+ * allocates in the lower file. ->page_mkwrite() cannot release mmap_lock: it only tries to take the
+ * invalidate_lock, and calls the lower file system only to update the times. A fault without
+ * FAULT_FLAG_ALLOW_RETRY may not release mmap_lock and waits with it: see hugemap_miss().
  *
  * A write extends the upper file at once. Write-back extends the lower file, from its old end on
  * and in file order, when it writes the appended data. So no reader finds zeros in place of

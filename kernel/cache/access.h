@@ -56,7 +56,8 @@ enum hm_priority {
  * @promote: the program wants the block huge (MADV_HUGEPAGE): with HM_SIZE_AUTO a miss brings
  *	in the block, and a block of base pages is promoted however few of them are cached
  * @write: the page is stored to
- * @cached_only: if the page is not cached, change nothing and return HM_MISS
+ * @cached_only: if the page is absent, take no frame and return HM_MISS. HM_BUSY still notes the
+ *	waiting task, and HM_ERROR still clears the failed read
  * @allocated_only: (with @write) if write-back of the unit may need blocks that the file does not
  *	have yet, change nothing and return HM_NEEDS_ALLOC
  * @stable: (with @write) if the unit is under write-back, change nothing and return HM_STABLE

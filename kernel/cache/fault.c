@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Faults: a page goes from absent to cached, and from clean to dirty. hm_fault() takes no lock for
- * a cached unit. A miss takes a frame from the free list of its shard, and claims the unit with one
- * compare-and-swap.
+ * Faults: a page goes from absent to cached, and from clean to dirty. For a cached unit hm_fault()
+ * takes no lock, with the exceptions in state.h. A miss takes a frame from the free list of its
+ * shard, and claims the unit with one compare-and-swap.
  */
 #include "bits.h"
 #include "cache.h"

@@ -31,7 +31,7 @@
  * @HM_NEEDS_ALLOC: (with .allocated_only) write-back may need blocks: reserve them, and repeat the
  *	fault
  * @HM_STABLE: (with .stable) under write-back: wait for its end, and repeat the fault
- * @HM_MISS: (with .cached_only) not cached; nothing happened
+ * @HM_MISS: (with .cached_only) absent; nothing changed
  */
 enum hm_outcome {
 	HM_HIT,
@@ -57,8 +57,8 @@ enum hm_outcome {
  * With .write the unit is dirty after HM_HIT. After HM_FILL and HM_ZERO it becomes dirty by
  * hm_fill_done() with @dirty, or by another hm_fault().
  *
- * Takes no lock if the page is cached, except for the first store to a huge unit that makes only
- * some of its pages dirty (stream_lock).
+ * If the page is cached, it takes at most stream_lock (a store to some pages of a huge unit) or
+ * promote_lock (see state.h).
  *
  * Return: see enum hm_outcome.
  */

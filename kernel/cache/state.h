@@ -11,10 +11,11 @@
  *   cache->empty_lock		index nodes without a unit
  *   file->dirty_lock		clearing dirty bits, the ordered walk
  *     shard->queue_lock		the queues, and desc->word of queued frames
- *   shard->pool_lock		free lists
+ *       shard->pool_lock		free lists
  *
- * Only queue_lock and dirty_lock are taken inside other ones: queue_lock inside dirty_lock, and
- * dirty_lock inside node_lock.
+ * Only three pairs nest: dirty_lock inside node_lock, queue_lock inside dirty_lock, and pool_lock
+ * inside queue_lock. The last one is hm_pool_unisolate(), which reclaim calls for a unit that is
+ * not clean.
  *
  * Fields of struct hm_shard, hm_cache and hm_file name their lock by a letter:
  *
@@ -26,7 +27,9 @@
  *
  * Lookups, faults on cached units and marking a unit dirty take no lock, with two exceptions. A
  * store to some pages of a huge unit may take stream_lock, if it is the first store at the start of
- * the unit or continues a row of stores. A fault with hm_access.promote may take promote_lock.
+ * the unit or continues a row of stores. promote_lock may be taken by a fault with
+ * hm_access.promote, and, with HM_SIZE_AUTO, by the first access to a base page that was read
+ * ahead.
  */
 #ifndef HM_STATE_H
 #define HM_STATE_H

@@ -30,7 +30,7 @@ struct hm_run {
  * enum hm_wb - the answer of hm_writeback()
  * @HM_WB_DONE: no unit is dirty up to the end
  * @HM_WB_RUN: a run to write; then call hm_writeback_done()
- * @HM_WB_BUSY: another task writes or promotes the unit at *pos
+ * @HM_WB_BUSY: another task writes, promotes or moves the unit at *pos
  */
 enum hm_wb {
 	HM_WB_DONE,
@@ -44,9 +44,9 @@ enum hm_wb {
  * @pos: where to look from; moved past the run
  * @end: where to stop
  * @max_pages: the longest run wanted; a run has at least one unit
- * @wait: true for a sync, which must not pass units that another task writes or promotes: it
- *	gets HM_WB_BUSY, waits for any hm_writeback_done() on the file or for the end of the
- *	promotion, and calls again. false: skip such units.
+ * @wait: true for a sync, which must not pass units that another task writes, promotes or moves: it
+ *	gets HM_WB_BUSY, waits until the unit at *pos is neither written nor claimed, and calls
+ *	again. false: skip such units.
  * @run: filled in
  *
  * Return: see enum hm_wb.

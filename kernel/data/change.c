@@ -4,10 +4,11 @@
  * reach out of the range are written before the change, and cached data of the range is dropped
  * after it.
  *
- * No program can make a clean unit dirty during the change, because that takes the invalidate_lock.
- * A device can: it writes into pinned pages at any time. So a unit that is changed in part is never
- * dropped at once: its changed part is read again, and the rest is written. A pinned unit stays,
- * and data that the device writes afterwards counts as written after the change.
+ * No program can make a clean unit dirty during the change: a store to a mapping takes the
+ * invalidate_lock, and write(2) takes i_rwsem, which the caller holds. A device can: it writes into
+ * pinned pages at any time. So a unit that is changed in part is never dropped at once: its changed
+ * part is read again, and the rest is written. A pinned unit stays, and data that the device writes
+ * afterwards counts as written after the change.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>

@@ -43,7 +43,10 @@ void hugemap_evict_teardown(void)
 	mempool_destroy(batches);
 }
 
-/* The unit is pinned and stays. It may have become dirty while it was claimed. */
+/*
+ * The unit stays: its folio is pinned, locked, mapped or mlocked. The unit may have become dirty
+ * while it was claimed.
+ */
 static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);

@@ -5,10 +5,13 @@
 
 #include "data.h"
 
-/* Restore the stock of free frames. Return false if there is no need, or no victim. */
+/*
+ * Make one attempt to evict for each kind of frame for which hm_reclaim_want() is not 0. Return
+ * true if a unit has left: call again.
+ */
 bool hugemap_evict_ahead(struct hugemap_mount *mount);
 
-/* Evict a few units. Return false if no clean unit is left. */
+/* Evict a few units. Return true if at least one has left the cache. */
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
 
 /* hugemap_evict_some() for the shrinker: instead of a wait it returns false. */

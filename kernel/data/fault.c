@@ -219,8 +219,8 @@ static bool fault_is_immutable(const struct hugemap_inode *hi)
 
 /*
  * Set the unit of a locked folio dirty, for the store of a fault. Return false if the unit is
- * claimed for eviction, or must not change before its write-back has ended: the fault is repeated
- * then. The eviction fails, because the fault has a reference.
+ * claimed for eviction, needs blocks of the lower file, or must not change before its write-back
+ * has ended. The fault is repeated then. An eviction fails, because the fault has a reference.
  */
 static bool fault_make_dirty(struct vm_fault *vmf, struct hugemap_inode *hi, struct folio *folio,
 			     struct hm_unit *unit)

@@ -13,7 +13,8 @@
  *
  * Sleeps and takes the invalidate_lock itself. The page may leave again at any time.
  *
- * Return: 0; -ENODATA beyond the end of the file; -EINTR; or the error of the read.
+ * Return: 0; -ENODATA beyond the end of the file; -EINTR or -ERESTARTSYS after a fatal signal;
+ * -ENOMEM; or the error of the read.
  */
 int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 

@@ -151,8 +151,9 @@ vm_fault_t hugemap_miss(struct vm_fault *vmf, bool again, bool store, u64 starte
 			return VM_FAULT_NOPAGE;
 	}
 	/*
-	 * SIGBUS for all errors, as Linux does for ENOSPC. -ENOMEM means that no unit of the pool
-	 * can be written or evicted. VM_FAULT_OOM would make Linux kill an unrelated program.
+	 * SIGBUS for all errors, as Linux does for ENOSPC. -ENOMEM means that no frame became free,
+	 * or that there was no memory, for example for a frame, an index node or the worker.
+	 * VM_FAULT_OOM would make Linux kill an unrelated program.
 	 */
 	return err ? VM_FAULT_SIGBUS : 0;
 }

@@ -19,7 +19,8 @@ static inline bool hugemap_is_overwritten(struct hugemap_inode *hi, const struct
 
 /*
  * Wait until no overwrite claims a part of the unit. From here on the fill is counted, and new
- * overwrites yield to it: hugemap_yield_to_stores(). *counted: set here. -EINTR: a fatal signal.
+ * overwrites yield to it: hugemap_yield_to_stores(). *counted: set here. -ERESTARTSYS: a fatal
+ * signal.
  */
 int hugemap_wait_overwrite(struct hugemap_inode *hi, const struct hm_unit *unit, bool *counted);
 

@@ -14,12 +14,12 @@ void hugemap_wake_unit(struct hugemap_mount *mount, const struct hm_unit *unit);
 /* Return true if no task fills, writes or evicts the unit. */
 bool hugemap_unit_idle(struct hugemap_inode *hi, u64 pgoff);
 
-/* Wait until no task fills or evicts the unit. -EINTR: a fatal signal. */
+/* Wait until no task fills or evicts the unit. -ERESTARTSYS: a fatal signal. */
 int hugemap_wait_unit(struct hugemap_inode *hi, u64 pgoff);
 
 /*
  * Wait for the end of a write-back during which the page must not change, because the lower file
- * system or device computes checksums. -EINTR: a fatal signal.
+ * system or device computes checksums. -ERESTARTSYS: a fatal signal.
  */
 int hugemap_wait_stable(struct hugemap_inode *hi, u64 pgoff);
 

@@ -53,8 +53,9 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	if (!hi->hfile)
 		return false;
 	/*
-	 * If the flag was set before, the core knows that the unit is dirty, with one exception:
-	 * eviction may have claimed the unit and not yet seen the flag.
+	 * If the flag was set before, the core knows that the unit is dirty, with one exception: an
+	 * eviction, a promotion or a change of the lower file has claimed the unit and not yet seen
+	 * the flag.
 	 */
 	if (folio_test_set_dirty(folio)) {
 		smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
@@ -62,7 +63,7 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	} else {
 		claimed = writeback_become_dirty(hi, folio->index) == HM_BUSY;
 	}
-	/* The eviction that has claimed the unit finds the flag. */
+	/* The task that has claimed the unit finds the flag. */
 	if (claimed)
 		atomic_inc(&mount->dirtied_claimed);
 	return false;
