@@ -149,7 +149,10 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	pos->missing = HM_NODE_BASE;
 	if (!base)
 		return false;
-	/* The count of the leaf is for the split block. That of the base node keeps it for now. */
+	/*
+	 * The leaf counts a split block as one unit. The count of the base node only keeps that
+	 * node in the index during this function.
+	 */
 	if (!hm_index_count_in(&pos->leaf->resident))
 		return true;
 	if (!hm_index_count_in(&base->resident))

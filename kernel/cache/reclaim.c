@@ -594,8 +594,9 @@ static void hm_reclaim_isolate_container(struct hm_cache *cache, u32 huge,
 }
 
 /*
- * Should base pages leave because the index is too large? Only while more than twice the share of
- * probation was accessed once, so the main queue keeps its units.
+ * Return true if base pages must leave because the index is too large. This is so only while more
+ * than twice probation_ratio percent of the base pages in the probation, main and inactive queues
+ * are not in main. Below that, units of the main queue would leave.
  */
 static bool hm_reclaim_for_index(const struct hm_cache *cache)
 {

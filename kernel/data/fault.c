@@ -98,7 +98,7 @@ static struct hm_access fault_hit_access(const struct vm_fault *vmf,
 	return HM_ACCESS(.again = !!(vmf->flags & FAULT_FLAG_TRIED));
 }
 
-/* Return true if hugemap_page_mkwrite() will allow a store to the unit, as far as can be seen. */
+/* Return false if hugemap_page_mkwrite() would refuse a store to the unit now. True is a hint. */
 static bool fault_may_store(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
@@ -291,7 +291,10 @@ static bool fault_map_around(struct vm_fault *vmf, struct hugemap_inode *hi, str
 	return ret & VM_FAULT_NOPAGE;
 }
 
-/* The store is allowed. If the fault has waited before, changes of the lower file go on. */
+/*
+ * The store is allowed. If the fault has waited before, it no longer holds back changes of the
+ * lower file.
+ */
 static void fault_end_store(const struct vm_fault *vmf, struct hugemap_inode *hi)
 {
 	if (unlikely(vmf->flags & FAULT_FLAG_TRIED || !(vmf->flags & FAULT_FLAG_ALLOW_RETRY)))

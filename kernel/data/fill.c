@@ -25,8 +25,8 @@
 #include "writeback.h"
 
 /*
- * Attempts to add the nodes of a page, at most three, before the caller releases the
- * invalidate_lock.
+ * A page needs at most three index nodes. After this many attempts to add them the caller releases
+ * the invalidate_lock.
  */
 #define NODE_TRIES 6u
 
@@ -57,7 +57,7 @@ enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct 
 	return outcome;
 }
 
-/* The fills of @n units have ended: with the data of all of them, or with the error of all. */
+/* End the fills of @n units. @err: 0 if all were read, otherwise the error of all. */
 static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32 n, int err)
 {
 	u32 i;

@@ -39,7 +39,10 @@ static wait_queue_head_t *overwrite_wait_of(struct hugemap_inode *hi)
 	return hugemap_wait_of(hugemap_of(hi), hi->hfile, 0);
 }
 
-/* Is a part of a range claimed, by an overwrite that came before @mine (NULL: by any)? */
+/*
+ * Return true if an overwrite claims a part of the range. If @mine is not NULL, only the overwrites
+ * before it in the list count.
+ */
 static bool overwrite_claims(struct hugemap_inode *hi, u64 first, u64 end,
 			     const struct overwrite *mine)
 {

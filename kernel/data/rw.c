@@ -127,8 +127,8 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 			break;
 		hugemap_race_point("read: has a folio, size from before");
 		/*
-		 * Read the size again after the lookup: the file may have been truncated. Or it has
-		 * grown, and then the folio is older than the new size.
+		 * Read the size again after the lookup: the file may have been truncated. If it has
+		 * grown instead, the folio may lack the new data, so keep the smaller size.
 		 */
 		size = min(size, i_size_read(inode));
 		smp_rmb();
@@ -255,8 +255,9 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 	folio_lock(folio);
 	/*
 	 * Base pages with allocated blocks may have become a huge unit with holes, which is written
-	 * as a whole. The unit becomes dirty before the copy, and the folio stays locked until
-	 * after it: see writeback_protect().
+	 * as a whole. So hm_fault() checks again that the unit needs no blocks (.allocated_only).
+	 * The unit becomes dirty before the copy, and the folio stays locked until after it: see
+	 * writeback_protect().
 	 */
 	offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
 	bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(from));
@@ -550,8 +551,8 @@ static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_
 }
 
 /*
- * A change that leaves the lower file as it is. Its end is at the size of the upper file, or
- * before.
+ * A change that leaves the lower file as it is. The lower file ends at the end of the upper file,
+ * or before it.
  */
 static ssize_t rw_give_room(void *arg)
 {

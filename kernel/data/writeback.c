@@ -23,7 +23,10 @@
 #define UNMAP_PAGES 4u
 /* The longest run. A huge unit is a run by itself. */
 #define RUN_PAGES min(HUGEMAP_IO_SEGMENTS, HM_BLOCK_PAGES)
-/* A run that is waited for alone counts as this number of pages of the budget. */
+/*
+ * Each run of appended data is waited for before the next one. It uses up at least this number of
+ * pages of the budget.
+ */
 #define LONE_RUN_PAGES 16u
 #define BACKOFF_MAX (30 * HZ)
 
@@ -230,7 +233,10 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		folio_lock(folio);
 		mapping = folio_test_large(folio) &&
 			  atomic_read_acquire(hugemap_mapping_stores(hi, unit.pgoff));
-		/* Before: a mapping that ends meanwhile may have had some of the entries. */
+		/*
+		 * Count the mappings before folio_mkclean() counts entries: a mapping that ends in
+		 * between may have had some of them.
+		 */
 		mappings = hugemap_mm_mappings(hi->vfs_inode.i_mapping);
 		if (folio_mapped(folio))
 			entries = folio_mkclean(folio);
@@ -291,7 +297,10 @@ static bool writeback_writes_parts(const struct hugemap_inode *hi, const struct 
 	return pages <= HM_BLOCK_PAGES / 2;
 }
 
-/* The last part carries the run: parts are reaped in this order, so the run ends with it. */
+/*
+ * Only the last part has io->run set. Parts are reaped in order, so writeback_reap() ends the run
+ * after all its parts.
+ */
 static void writeback_write_parts(struct hugemap_inode *hi, const struct hm_run *run,
 				  const unsigned long *changed, struct folio *folio,
 				  struct in_flight *flight)

@@ -73,8 +73,8 @@ static bool writer_write_chunk(struct hugemap_inode *hi)
 
 	hugemap_write_some(hi, &pos, U64_MAX, HUGEMAP_CHUNK_PAGES, false);
 	/*
-	 * At the end, continue at the start. Pages before the position that become dirty again wait
-	 * for that.
+	 * At the end, continue at the start. Pages before the position that become dirty again are
+	 * written in the next pass.
 	 */
 	hi->data->write_at = pos == U64_MAX ? 0 : pos;
 	return hm_file_dirty_pages(hi->hfile) != dirty || hi->data->write_at;
