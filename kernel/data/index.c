@@ -79,8 +79,7 @@ int hugemap_need_file(struct hugemap_inode *hi)
 			hi->data->file_mem = mem;
 			mem = NULL;
 			smp_store_release(&hi->hfile, hfile);
-			hi->data->nr = mount->next_nr;
-			WRITE_ONCE(mount->next_nr, mount->next_nr + 1);
+			hi->data->nr = mount->next_nr++;
 			list_add_tail_rcu(&hi->data->files, &mount->files);
 		} else {
 			err = -EFBIG;

@@ -660,10 +660,14 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 int hugemap_data_sync(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi, *last = NULL;
-	u64 end = READ_ONCE(mount->next_nr);
 	struct hugemap_data *data;
 	int err = 0, one, idx;
+	u64 end;
 
+	/* A file that a task uses already may not be in the list yet; the lock waits for that. */
+	spin_lock(&mount->files_lock);
+	end = mount->next_nr;
+	spin_unlock(&mount->files_lock);
 	hugemap_wait_claims(mount);
 	/*
 	 * Write one file after the other. The list may change while a file is written, but that

@@ -336,6 +336,10 @@ static void sync_file(struct sim_file *file, u32 part_percent)
 	loff_t start = 0, last = LLONG_MAX;
 	int err;
 
+	if (sim_chance(10)) {
+		sync_all();
+		return;
+	}
 	if (sim_chance(part_percent)) {
 		start = sim_lower(MAX_FILE_PAGES) * PAGE_SIZE;
 		last = start + (1 + sim_lower(24)) * PAGE_SIZE - 1;

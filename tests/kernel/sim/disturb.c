@@ -135,6 +135,25 @@ out:
 	w.parking = false;
 }
 
+/* sync(2): the mount first, then the lower file system */
+void sync_all(void)
+{
+	u32 i;
+	int err;
+
+	for (i = 0; i < w.s.nfiles; i++)
+		model_sync_begins(&w.file[i], 0, MAX_FILE_WORDS);
+	err = hugemap_data_sync(w.mount);
+	sim_check(!err || (err != -ENOSPC && excused(err)) || model_may_be_told(err),
+		  "a sync of the mount failed with %d without a cause", err);
+	for (i = 0; i < w.s.nfiles; i++) {
+		lower_flush(w.file[i].disk);
+		if (!err)
+			model_synced(&w.file[i], 0, MAX_FILE_WORDS);
+	}
+	w.counts[C_SYNCS]++;
+}
+
 static void disturb(void)
 {
 	const struct scenario *s = &w.s;
@@ -185,7 +204,7 @@ static void disturb(void)
 	if (dice < s->reopens)
 		reopen(any_file());
 	else
-		hugemap_data_sync(w.mount);
+		sync_all();
 }
 
 void disturber_main(void *arg)

@@ -316,7 +316,7 @@ static struct snapshot {
 	u32 order[MAX_FILE_WORDS], changes[MAX_FILE_WORDS], resets[MAX_FILE_WORDS];
 	loff_t size;
 	u32 resizes;
-} snapshots[SIM_COROUTINES];
+} snapshots[SIM_COROUTINES][MAX_FILES];
 
 void model_written(struct disk_file *disk, loff_t pos)
 {
@@ -331,7 +331,7 @@ void model_written(struct disk_file *disk, loff_t pos)
 
 void model_sync_begins(struct sim_file *file, u64 first, u64 end)
 {
-	struct snapshot *s = &snapshots[sched_self()];
+	struct snapshot *s = &snapshots[sched_self()][file->index];
 	u64 i;
 	u32 k;
 
@@ -352,7 +352,7 @@ void model_sync_begins(struct sim_file *file, u64 first, u64 end)
 
 void model_synced(struct sim_file *file, u64 first, u64 end)
 {
-	const struct snapshot *s = &snapshots[sched_self()];
+	const struct snapshot *s = &snapshots[sched_self()][file->index];
 	bool all = !first && end >= MAX_FILE_WORDS;
 	u64 i;
 

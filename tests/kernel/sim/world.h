@@ -173,7 +173,9 @@ bool excused(int err);
 /* With the scenario's chance, move @pos to the page that a device or a pipe has referenced. */
 void aim(const struct sim_file *file, loff_t *pos, bool aligned);
 
-/* disturb.c: coroutines */
+/* disturb.c */
+void sync_all(void);
+/* coroutines */
 void disturber_main(void *arg);
 void clock_main(void *arg);
 
