@@ -236,7 +236,8 @@ struct hugemap_mount {
 	struct workqueue_struct *ahead_wq; /* I: read-ahead and write-behind for writers */
 	struct workqueue_struct *lower_wq; /* I: faults of tasks that may hold lower locks */
 	struct workqueue_struct *write_wq; /* I: write-back with a waiter */
-	struct workqueue_struct *chunk_wq; /* I: background write-back, the end of evicted files */
+	struct workqueue_struct *chunk_wq; /* I: background write-back, one work per file */
+	struct workqueue_struct *free_wq; /* I: the memory of evicted files; never waits for I/O */
 
 	/* the data: files */
 	spinlock_t files_lock; /* - */

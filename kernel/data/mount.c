@@ -126,8 +126,13 @@ static int mount_start_threads(struct hugemap_mount *mount)
 		alloc_workqueue("hugemap_sync", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
 	mount->chunk_wq =
 		alloc_workqueue("hugemap_write", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
+	/*
+	 * Only this queue frees memory. Its works wait for no program, so a FUSE server that needs
+	 * this memory gets it.
+	 */
+	mount->free_wq = alloc_workqueue("hugemap_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 1);
 	if (!mount->done_wq || !mount->ahead_wq || !mount->lower_wq || !mount->write_wq ||
-	    !mount->chunk_wq)
+	    !mount->chunk_wq || !mount->free_wq)
 		return -ENOMEM;
 	task = mount_new_thread(mount, hugemap_writer, "write");
 	if (IS_ERR(task))
@@ -248,10 +253,12 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 		destroy_workqueue(mount->done_wq);
 	if (mount->write_wq)
 		destroy_workqueue(mount->write_wq);
-	/* The files of evicted inodes: hugemap_destroy_inode() queues works after a grace period. */
-	srcu_barrier(&hugemap_files_srcu);
 	if (mount->chunk_wq)
 		destroy_workqueue(mount->chunk_wq);
+	/* The files of evicted inodes: hugemap_destroy_inode() queues works after a grace period. */
+	srcu_barrier(&hugemap_files_srcu);
+	if (mount->free_wq)
+		destroy_workqueue(mount->free_wq);
 	if (mount->slots)
 		hugemap_orphan_end(mount);
 	hugemap_pool_give(mount);

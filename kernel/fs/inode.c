@@ -79,7 +79,7 @@ static void inode_queue_free(struct rcu_head *rcu)
 
 	/* The file is closed, so its write-back needs the work no more. */
 	INIT_WORK(&hi->data->chunk, inode_free_data);
-	queue_work(hugemap_mount(hi->vfs_inode.i_sb)->chunk_wq, &hi->data->chunk);
+	queue_work(hugemap_mount(hi->vfs_inode.i_sb)->free_wq, &hi->data->chunk);
 }
 
 void hugemap_destroy_inode(struct inode *inode)

@@ -645,14 +645,14 @@ static void program_main(void *arg)
 void machine_spawn(void)
 {
 	static const char *const worker_names[] = { "done 0",  "ahead 0", "lower 0", "sync 0",
-						    "write 0", "done 1",  "ahead 1", "lower 1",
-						    "sync 1",  "write 1" };
+						    "write 0", "free",	  "done 1",  "ahead 1",
+						    "lower 1", "sync 1",  "write 1" };
 	u32 i;
 
 	sched_spawn("clock", clock_main, NULL);
 	sched_spawn("disk", lower_main, NULL);
 	for (i = 0; i < ARRAY_SIZE(worker_names); i++)
-		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 5));
+		sched_spawn(worker_names[i], worker_main, (void *)(uintptr_t)(i % 6));
 }
 
 void actors_spawn(void)
