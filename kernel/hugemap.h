@@ -305,6 +305,7 @@ struct hugemap_data {
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
 	u64 write_at; /* W: page at which background write-back continues */
 	struct work_struct chunk; /* -: background write-back of one chunk; then the free */
+	bool evicting; /* I, before the invalidation of the whole file: hugemap_data_free() follows */
 	bool in_chunk; /* A: @chunk is queued or runs */
 	bool wrote; /* W: the last chunk wrote something */
 	u32 runs; /* A: completed runs of write-back; shows that it progresses */

@@ -470,6 +470,7 @@ static void hm_index_link(struct hm_file *file, struct hm_node *node, enum hm_no
 		node->next->prev = node;
 	file->nodes = node;
 	node->bytes = (u32)hm_node_bytes(kind);
+	file->node_bytes += node->bytes;
 	hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, node->bytes);
 }
 
@@ -481,7 +482,17 @@ static void hm_index_unlink(struct hm_file *file, struct hm_node *node)
 		file->nodes = node->next;
 	if (node->next)
 		node->next->prev = node->prev;
-	hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, -(s64)node->bytes);
+	file->node_bytes -= node->bytes;
+	if (!file->destroyed)
+		hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, -(s64)node->bytes);
+}
+
+void hm_index_forget(struct hm_file *file)
+{
+	hm_spin_lock(&file->node_lock);
+	file->destroyed = true;
+	hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, -(s64)file->node_bytes);
+	hm_spin_unlock(&file->node_lock);
 }
 
 /*

@@ -102,6 +102,8 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 			       inode->i_sb->s_id, (u64)inode->i_ino,
 			       hm_file_dirty_pages(hi->hfile) << HM_PAGE_SHIFT, err);
 	}
+	/* The nodes of the file are freed together, at its end. */
+	hi->data->evicting = true;
 	hugemap_invalidate(hi, 0, U64_MAX, true);
 	hugemap_drop_file(hi);
 close:

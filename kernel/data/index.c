@@ -139,6 +139,8 @@ void hugemap_keep_index(struct hugemap_inode *hi, u64 pgoff)
 {
 	struct hugemap_mount *mount = hugemap_of(hi);
 
+	if (hi->data->evicting)
+		return;
 	if (!hm_cache_index_excess(mount->cache) && hm_file_keep_empty(hi->hfile, pgoff))
 		return;
 	hugemap_trim_index(hi->hfile, pgoff);

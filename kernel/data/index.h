@@ -42,7 +42,7 @@ void hugemap_trim_index(struct hm_file *hfile, u64 pgoff);
 
 /*
  * A unit has left the cache: keep the index nodes above it for its next use, unless the index is too
- * large. The caller keeps the inode.
+ * large. The caller keeps the inode. Does nothing if the inode is being evicted.
  */
 void hugemap_keep_index(struct hugemap_inode *hi, u64 pgoff);
 

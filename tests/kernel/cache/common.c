@@ -58,12 +58,16 @@ void env_start(struct env *env, u32 frames, u32 cpus, u64 file_bytes)
 void env_close(struct env *env, struct hm_file *file)
 {
 	void *node;
+	u64 index;
 	u32 i;
 
 	drop(file, 0, ~0ull, true);
 	hm_file_destroy(file);
+	/* The nodes of a closed file do not count, even if they are freed later. */
+	index = hm_cache_index_bytes(env->cache);
 	while ((node = hm_file_take_node(file)))
 		free(node);
+	assert_int_equal(hm_cache_index_bytes(env->cache), index);
 	for (i = 0; env->all[i] != file; i++)
 		assert_true(i + 1 < env->nfiles);
 	env->all[i] = env->all[--env->nfiles];
