@@ -6,6 +6,7 @@
  * Each batch runs in a section of hugemap_files_srcu. It keeps the files of the victims, and their
  * inodes, in memory.
  */
+#include <linux/lockdep.h>
 #include <linux/mempool.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
@@ -278,7 +279,10 @@ static void evict_idle_inodes(struct hugemap_mount *mount, struct batch *batch)
 	u32 i;
 
 	spin_lock(&mount->idle_lock);
-	/* evict_note_idle() took a reference, so no inode is in the list twice. */
+	/*
+	 * No inode is added twice: a listed inode has a reference, evict_note_idle() skips an inode
+	 * with a reference, and pool_lock excludes other shrinkers.
+	 */
 	for (i = 0; i < batch->nidle; i++)
 		list_add_tail(&hugemap_inode(batch->idle[i])->data->idle, &mount->idle);
 	spin_unlock(&mount->idle_lock);
@@ -346,6 +350,7 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount, enum hm_kind kind)
 	struct batch *batch = mempool_alloc(batches, GFP_NOWAIT | __GFP_NOWARN);
 	int idx = srcu_read_lock(&hugemap_files_srcu);
 
+	lockdep_assert_held(&mount->pool_lock);
 	/* Units become inactive in one round and leave in the next. */
 	for (round = 0; batch && chosen && !freed && round < ROUNDS; round++) {
 		freed = evict_batch(mount, batch, kind, want, &chosen);

@@ -14,7 +14,7 @@ bool hugemap_evict_ahead(struct hugemap_mount *mount);
 /* Evict a few units. Return true if at least one has left the cache. */
 bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind);
 
-/* hugemap_evict_some() for the shrinker: instead of a wait it returns false. */
+/* hugemap_evict_some() for the shrinker, under pool_lock. Instead of a wait it returns false. */
 bool hugemap_evict_quickly(struct hugemap_mount *mount, enum hm_kind kind);
 
 /* Release the inodes whose last cached data the shrinker has evicted. May write and wait. */

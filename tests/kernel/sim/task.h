@@ -472,6 +472,7 @@ struct mutex {
 #define mutex_lock(m) sim_lock(&(m)->lock)
 #define mutex_unlock(m) sim_unlock(&(m)->lock)
 bool mutex_trylock(struct mutex *m);
+#define lockdep_assert_held(m) sim_check((m)->lock.held, "a lock is not held")
 
 struct rw_semaphore {
 	struct sim_rwlock lock;
