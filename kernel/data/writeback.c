@@ -657,6 +657,19 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	return told ?: err ?: lower_err;
 }
 
+/*
+ * Return true if a sync may skip the file. A device may store to a page that a change of the lower
+ * file has claimed as clean. The change counts this page as dirty before it releases the
+ * invalidate_lock. So test the lock before the number of dirty pages.
+ */
+static bool writeback_is_clean(struct hugemap_inode *hi)
+{
+	if (rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
+		return false;
+	smp_rmb(); /* pairs with the release in up_write() */
+	return !hm_file_dirty_pages(hi->hfile);
+}
+
 int hugemap_data_sync(struct hugemap_mount *mount)
 {
 	struct hugemap_inode *hi, *last = NULL;
@@ -681,11 +694,7 @@ int hugemap_data_sync(struct hugemap_mount *mount)
 			break;
 		hi = data->hi;
 		hugemap_race_point("sync: at a file, without a reference");
-		/* A change of the lower file may have claimed dirty units. */
-		if (!hm_file_dirty_pages(hi->hfile) &&
-		    !rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
-			continue;
-		if (!igrab(&hi->vfs_inode))
+		if (writeback_is_clean(hi) || !igrab(&hi->vfs_inode))
 			continue;
 		srcu_read_unlock(&hugemap_files_srcu, idx);
 		if (last)
