@@ -561,11 +561,12 @@ void hugemap_wait_claims(struct hugemap_mount *mount)
 {
 	int dirtied = atomic_read(&mount->dirtied_claimed);
 
-	if (READ_ONCE(mount->awaited) == dirtied)
+	/* Pairs with the release below: this sync sees what the sync that waited has seen. */
+	if (smp_load_acquire(&mount->awaited) == dirtied)
 		return;
 	/* A claim ends before its section does, with the final state of the unit. */
 	synchronize_srcu_expedited(&hugemap_files_srcu);
-	WRITE_ONCE(mount->awaited, dirtied);
+	smp_store_release(&mount->awaited, dirtied);
 }
 
 /* A unit that the range covers only in part stays, as on Linux. */
