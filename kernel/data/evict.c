@@ -56,7 +56,6 @@ static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 
 	/* After hm_evict_done() the unit is no longer claimed, so hold a reference. */
 	folio_get(folio);
-	hugemap_count(mount, HUGEMAP_C_PINNED, 1);
 	hm_evict_done(unit, HM_EVICT_BUSY);
 	/*
 	 * The folio may become dirty at the same time, for example because a device unpins it:
@@ -115,6 +114,8 @@ static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const str
 		evict_report(hi, unit, HM_EVICTED);
 		(*freed)++;
 	} else {
+		if (!folio_mapped(folio))
+			hugemap_count(hugemap_of(hi), HUGEMAP_C_PINNED, 1);
 		folio_unlock(folio);
 		evict_report(hi, unit, HM_EVICT_BUSY);
 	}
