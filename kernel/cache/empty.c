@@ -13,29 +13,42 @@
 /* hm_file_keep_empty() leaves this number of places to hm_empty_note(). */
 #define EMPTY_RESERVE (HM_EMPTY_MAX / 4)
 
+/* Places at the end of the list that are compared with a new one. Faults are repeated. */
+#define EMPTY_RECENT 16u
+
+/* Is the place one of the last in the list? The caller holds empty_lock. */
+static bool hm_empty_is_recent(const struct hm_cache *cache, const struct hm_empty *place)
+{
+	u32 i;
+
+	for (i = cache->nempty; i > 0 && i + EMPTY_RECENT > cache->nempty; i--)
+		if (cache->empty[i - 1].file == place->file &&
+		    cache->empty[i - 1].pgoff == place->pgoff)
+			return true;
+	return false;
+}
+
 /* Add a place to the list, unless the list has @max places. Return false if it has. */
 static bool hm_empty_add(const struct hm_pos *pos, u64 pgoff, u32 max)
 {
 	const struct hm_empty place = { pos->file, hm_block_start(pgoff) };
 	struct hm_cache *cache = pos->file->cache;
-	struct hm_empty *last;
-	bool room;
+	bool listed, room;
 
 	if (!hm_index_has_empty(pos))
 		return true;
 	hm_spin_lock(&cache->empty_lock);
-	last = &cache->empty[cache->nempty - !!cache->nempty];
-	room = cache->nempty < max;
-	/* A fault that is repeated finds its own place. */
-	if (room && (!cache->nempty || last->file != place.file || last->pgoff != place.pgoff))
+	listed = hm_empty_is_recent(cache, &place);
+	room = listed || cache->nempty < max;
+	if (room && !listed)
 		cache->empty[cache->nempty++] = place;
 	hm_spin_unlock(&cache->empty_lock);
 	return room;
 }
 
-void hm_empty_note(const struct hm_pos *pos)
+bool hm_empty_note(const struct hm_pos *pos)
 {
-	hm_empty_add(pos, pos->pgoff, HM_EMPTY_MAX);
+	return hm_empty_add(pos, pos->pgoff, HM_EMPTY_MAX);
 }
 
 bool hm_file_keep_empty(struct hm_file *file, u64 pgoff)

@@ -91,8 +91,8 @@ static enum hm_invalidated hm_evict_invalidate_one(struct hm_pos *pos, u64 word,
 		if (!hm_atomic_cas(pos->word, &word, hm_word_gone(word)))
 			return HM_INV_BUSY;
 		hm_index_uncount(pos);
-		hm_empty_note(pos);
-		return HM_INV_DONE;
+		/* Without room in the list, the engine frees the nodes and repeats the call. */
+		return hm_empty_note(pos) ? HM_INV_DONE : HM_INV_BUSY;
 	case HM_DIRTY:
 		if (!discard)
 			return HM_INV_DONE;

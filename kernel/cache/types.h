@@ -43,7 +43,9 @@
 /* The most index nodes above one page that may have no unit: its node of base pages and its leaf. */
 #define HM_EMPTY_NODES 2u
 /* The most places with such nodes that a cache keeps. */
+#ifndef HM_EMPTY_MAX
 #define HM_EMPTY_MAX 256u
+#endif
 
 struct hm_cache;
 struct hm_file;

@@ -352,6 +352,7 @@ void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end)
 		struct folio *folio;
 
 		if (found == HM_INV_BUSY) {
+			hugemap_keep_index(hi, pos);
 			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pos),
 				   hugemap_unit_idle(hi, pos));
 			continue;

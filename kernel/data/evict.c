@@ -543,6 +543,7 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 			}
 			break;
 		case HM_INV_BUSY:
+			hugemap_keep_index(hi, pos);
 			/* A fill, a write-back or an eviction is under way, and will end. */
 			if (!all) {
 				/* Clean units are dropped without a wait for I/O of other tasks. */

@@ -46,12 +46,13 @@ enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct 
 		err = hugemap_add_node(hi, pgoff, unit->err);
 		if (err) {
 			unit->err = err;
-			return HM_ERROR;
+			outcome = HM_ERROR;
+			break;
 		}
 	}
 	/* Without a claim, and if another task brought in the block, a node may have no unit. */
 	if (tries || (outcome != HM_FILL && outcome != HM_ZERO && outcome != HM_HIT))
-		hm_file_keep_empty(hi->hfile, pgoff);
+		hugemap_keep_index(hi, pgoff);
 	if (unlikely(unit->hints & HM_HINT_JOINED))
 		trace_hugemap_promote(&hi->vfs_inode, unit->pgoff, unit->npages, 0);
 	return outcome;
@@ -69,6 +70,8 @@ static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32
 		hugemap_race_point("fill: in i_pages, not cached yet");
 		trace_hugemap_fill(&hi->vfs_inode, units[i].pgoff, units[i].npages, err);
 		hm_fill_done(&units[i], err, false);
+		if (err)
+			hugemap_keep_index(hi, units[i].pgoff);
 		hugemap_race_point("fill: cached, waiters not woken");
 		hugemap_wake_unit(hugemap_of(hi), &units[i]);
 	}
@@ -77,6 +80,7 @@ static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32
 void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	hm_fill_cancel(unit);
+	hugemap_keep_index(hi, unit->pgoff);
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 

@@ -233,7 +233,7 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 		err = hugemap_reserve(hi, first, last - first);
 	/* The writer may give up, and the leaf may be new. */
 	if (err)
-		hm_file_keep_empty(hi->hfile, start);
+		hugemap_keep_index(hi, start);
 	return err;
 }
 

@@ -280,12 +280,37 @@ static void test_list_of_empty_nodes_is_bounded(void **state)
 	/* A node with a unit needs no place. */
 	bring(env.file, P(i), HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_true(hm_file_keep_empty(env.file, P(i)));
+	/* Its place is not added again: two faults that wait may repeat their places in turns. */
+	assert_true(hm_file_keep_empty(env.file, P(i - 2)));
+	assert_true(hm_file_keep_empty(env.file, P(i - 1)));
 
 	env_close(&env, other);
 	assert_int_equal(hm_cache_empty_count(env.cache), HM_EMPTY_MAX * 3 / 4 - 1);
 	free_empty_nodes(&env);
 	env_close(&env, env.all[0]);
 	assert_int_equal(hm_cache_empty_count(env.cache), 0);
+	env_end(&env);
+}
+
+/* A full list stops the invalidation of failed pages, so that the caller can free their nodes. */
+static void test_full_list_stops_invalidation(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 i, at = 0;
+
+	env_start(&env, 8, 1, FILE_MAX);
+	for (i = 0; i <= HM_EMPTY_MAX; i++) {
+		assert_int_equal(fault(env.file, P(i), HM_ACCESS(.size = HM_SIZE_BASE), &unit),
+				 HM_FILL);
+		/* A task waits, so the page stays as failed. */
+		assert_int_equal(hm_fault(env.file, P(i), HM_ACCESS_READ, &unit), HM_BUSY);
+		assert_true(hm_fill_done(&unit, -EIO, false));
+	}
+	assert_int_equal(hm_invalidate(env.file, &at, ~0ull, true, &unit), HM_INV_BUSY);
+	assert_int_equal(at, P(HM_EMPTY_MAX));
+	assert_false(hm_file_keep_empty(env.file, at));
+	assert_int_equal(hm_invalidate(env.file, &at, ~0ull, true, &unit), HM_INV_DONE);
 	env_end(&env);
 }
 
@@ -857,6 +882,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_nodes_without_units_are_freed),
 	cmocka_unit_test(test_empty_nodes_are_listed_until_used_again_or_freed),
 	cmocka_unit_test(test_list_of_empty_nodes_is_bounded),
+	cmocka_unit_test(test_full_list_stops_invalidation),
 	cmocka_unit_test(test_nodes_of_failed_fills_are_listed),
 	cmocka_unit_test(test_leaf_from_before_a_write_is_refused),
 	cmocka_unit_test(test_dirty_bit_without_a_leaf_is_stale),

@@ -71,9 +71,9 @@ static void check_empty(struct hm_file *file, u64 first, u64 pages)
 	for (i = 0; i < cache->nempty; i++)
 		if (cache->empty[i].file == file && cache->empty[i].pgoff - first < pages)
 			return;
-	sim_check(cache->nempty == HM_EMPTY_MAX,
-		  "the node of %llu pages at page %llu is empty, and is in no list",
-		  (unsigned long long)pages, (unsigned long long)first);
+	sim_fail(__FILE__, __LINE__,
+		 "the node of %llu pages at page %llu is empty, and is in no list",
+		 (unsigned long long)pages, (unsigned long long)first);
 }
 
 static void check_leaf(struct hm_file *file, const struct hm_leaf *leaf, u64 first)

@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
 # These are the flags and sources of meson.build.
-flags="-std=gnu17 -O1 -w -D_GNU_SOURCE -DHM_BLOCK_ORDER=3 -DHM_NODE_ORDER=3 -DHM_PAGE_SHIFT=6
+flags="-std=gnu17 -O1 -w -D_GNU_SOURCE -DHM_BLOCK_ORDER=3 -DHM_NODE_ORDER=3 -DHM_PAGE_SHIFT=6 -DHM_EMPTY_MAX=4
 	-Itests/kernel/sim -I$work/include -Ikernel -Iinclude"
 sources() {
 	echo kernel/cache/*.c tests/kernel/sim/*.c
