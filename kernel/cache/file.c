@@ -2,7 +2,6 @@
 /* Files: the list of the files of a cache, and the size of each. */
 #include "empty.h"
 #include "file.h"
-#include "index.h"
 #include "promote.h"
 #include "state.h"
 
@@ -40,7 +39,7 @@ void hm_file_destroy(struct hm_file *file)
 	hm_assert(hm_file_dirty_pages(file) == 0);
 	hm_promote_forget(file);
 	hm_empty_forget(file);
-	hm_index_forget(file);
+	hm_file_uncount_index(file);
 	hm_spin_lock(&cache->files_lock);
 	/* A walk of the list that has reached this file continues: its @next stays. */
 	if (file->prev)

@@ -25,6 +25,15 @@ size_t hm_file_bytes(void);
 struct hm_file *hm_file_init(struct hm_cache *cache, void *mem, u64 size);
 
 /**
+ * hm_file_uncount_index() - stop counting the index nodes of a file in the index of the cache
+ * @file: the file, which is about to be destroyed
+ *
+ * Its nodes stay until then. If they counted, reclaim would evict units of other files to make the
+ * index smaller. hm_file_destroy() calls this, too. Takes node_lock.
+ */
+void hm_file_uncount_index(struct hm_file *file);
+
+/**
  * hm_file_destroy() - close a file that has no cached units any more
  * @file: the file
  *

@@ -471,7 +471,8 @@ static void hm_index_link(struct hm_file *file, struct hm_node *node, enum hm_no
 	file->nodes = node;
 	node->bytes = (u32)hm_node_bytes(kind);
 	file->node_bytes += node->bytes;
-	hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, node->bytes);
+	if (!file->uncounted)
+		hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, node->bytes);
 }
 
 static void hm_index_unlink(struct hm_file *file, struct hm_node *node)
@@ -483,15 +484,16 @@ static void hm_index_unlink(struct hm_file *file, struct hm_node *node)
 	if (node->next)
 		node->next->prev = node->prev;
 	file->node_bytes -= node->bytes;
-	if (!file->destroyed)
+	if (!file->uncounted)
 		hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, -(s64)node->bytes);
 }
 
-void hm_index_forget(struct hm_file *file)
+void hm_file_uncount_index(struct hm_file *file)
 {
 	hm_spin_lock(&file->node_lock);
-	file->destroyed = true;
-	hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, -(s64)file->node_bytes);
+	if (!file->uncounted)
+		hm_atomic_count(&hm_local_shard(file->cache)->index_bytes, -(s64)file->node_bytes);
+	file->uncounted = true;
 	hm_spin_unlock(&file->node_lock);
 }
 

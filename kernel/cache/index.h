@@ -62,12 +62,6 @@ bool hm_index_join(struct hm_pos *pos);
  */
 void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 word);
 
-/*
- * A file is closed: stop counting its nodes in the index of the cache, which cannot free them any
- * more. Takes node_lock.
- */
-void hm_index_forget(struct hm_file *file);
-
 /* Does the index have a node above the page that hm_file_take_empty() could remove? A hint. */
 bool hm_index_has_empty(const struct hm_pos *pos);
 

@@ -303,7 +303,7 @@ struct hm_file {
 	hm_atomic_t holes_filled[HM_FILLED_COUNTERS]; /* A: blocks without data that got some */
 	struct hm_node *nodes; /* N */
 	u64 node_bytes; /* N: of @nodes */
-	bool destroyed; /* N: the cache does not count @node_bytes any more */
+	bool uncounted; /* N: the cache does not count @node_bytes any more */
 	struct hm_file *next; /* FA */
 	struct hm_file *prev; /* F */
 

@@ -104,6 +104,7 @@ void hugemap_data_evict(struct inode *inode, bool discard)
 	}
 	/* The nodes of the file are freed together, at its end. */
 	hi->data->evicting = true;
+	hm_file_uncount_index(hi->hfile);
 	hugemap_invalidate(hi, 0, U64_MAX, true);
 	hugemap_drop_file(hi);
 close:
