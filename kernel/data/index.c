@@ -128,11 +128,13 @@ static void index_free_nodes(void **nodes, u32 n)
 		call_rcu((struct rcu_head *)nodes[n], index_free_node);
 }
 
-void hugemap_trim_index(struct hm_file *hfile, u64 pgoff)
+bool hugemap_trim_index(struct hm_file *hfile, u64 pgoff)
 {
 	void *nodes[HM_EMPTY_NODES];
+	u32 n = hm_file_take_empty(hfile, pgoff, nodes);
 
-	index_free_nodes(nodes, hm_file_take_empty(hfile, pgoff, nodes));
+	index_free_nodes(nodes, n);
+	return n;
 }
 
 void hugemap_keep_index(struct hugemap_inode *hi, u64 pgoff)
@@ -143,8 +145,8 @@ void hugemap_keep_index(struct hugemap_inode *hi, u64 pgoff)
 		return;
 	if (!hm_cache_index_excess(mount->cache) && hm_file_keep_empty(hi->hfile, pgoff))
 		return;
-	hugemap_trim_index(hi->hfile, pgoff);
-	hugemap_wake_reclaimer(mount);
+	if (hugemap_trim_index(hi->hfile, pgoff))
+		hugemap_wake_reclaimer(mount);
 }
 
 void hugemap_trim_empty(struct hugemap_mount *mount)

@@ -36,9 +36,9 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 
 /*
  * Free the index nodes above a page that have no cached unit, after a grace period of RCU. The
- * caller keeps the file alive.
+ * caller keeps the file alive. Return true if there were any.
  */
-void hugemap_trim_index(struct hm_file *hfile, u64 pgoff);
+bool hugemap_trim_index(struct hm_file *hfile, u64 pgoff);
 
 /*
  * A unit has left the cache: keep the index nodes above it for its next use, unless the index is too
