@@ -58,23 +58,18 @@ static unsigned long shrink_count(struct shrinker *shrinker, struct shrink_contr
 	u64 dirty = hm_cache_dirty_pages(mount->cache);
 	u64 pages = min((u64)shrink_spare(mount) * HM_BLOCK_PAGES, all > dirty ? all - dirty : 0);
 
-	pages += hm_cache_index_excess(mount->cache) >> PAGE_SHIFT;
-	pages += hm_cache_empty_count(mount->cache) * hm_node_bytes(HM_NODE_BASE) >> PAGE_SHIFT;
+	/* A part of the excess may be in the list of empty nodes, so do not add the two. */
+	pages += max(hm_cache_index_excess(mount->cache),
+		     (u64)hm_cache_empty_count(mount->cache) * hm_node_bytes(HM_NODE_BASE)) >>
+		 PAGE_SHIFT;
 	return pages ? pages : SHRINK_EMPTY;
 }
 
-/*
- * Free index nodes without units, then evict base pages to free their nodes. Return the number of
- * pages that the nodes took.
- */
-static unsigned long shrink_index(struct hugemap_mount *mount)
+/* Return the number of pages by which the index is smaller than @before. */
+static unsigned long shrink_index_freed(const struct hugemap_mount *mount, u64 before)
 {
-	u64 before = hm_cache_index_bytes(mount->cache), now;
+	u64 now = hm_cache_index_bytes(mount->cache);
 
-	hugemap_trim_empty(mount);
-	if (hm_cache_index_excess(mount->cache))
-		hugemap_evict_quickly(mount, HM_BASE);
-	now = hm_cache_index_bytes(mount->cache);
 	return now < before ? (before - now) >> PAGE_SHIFT : 0;
 }
 
@@ -82,12 +77,20 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 {
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
 	u32 want = DIV_ROUND_UP(sc->nr_to_scan, HM_BLOCK_PAGES), given = 0, tries;
+	u64 before = hm_cache_index_bytes(mount->cache);
 	unsigned long pages;
 
 	/* Without __GFP_FS the task may be inside a file system. */
-	if (!(sc->gfp_mask & __GFP_FS) || !mutex_trylock(&mount->pool_lock))
+	if (!(sc->gfp_mask & __GFP_FS))
 		return SHRINK_STOP;
-	pages = shrink_index(mount);
+	hugemap_trim_empty(mount);
+	/* A resize may hold the lock for long. */
+	if (!mutex_trylock(&mount->pool_lock))
+		return shrink_index_freed(mount, before) ?: SHRINK_STOP;
+	/* Evict base pages to free their nodes. */
+	if (hm_cache_index_excess(mount->cache))
+		hugemap_evict_quickly(mount, HM_BASE);
+	pages = shrink_index_freed(mount, before);
 	want = min(want, shrink_spare(mount));
 	/* An eviction may free base pages whose slot is not completely free yet. */
 	for (tries = want + EVICTIONS; given < want && tries; tries--) {
