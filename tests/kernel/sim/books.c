@@ -62,21 +62,14 @@ static void check_unit(struct books *books, struct hm_file *file, const struct h
 		  "dirty page %llu has no dirty bit", (unsigned long long)unit->pgoff);
 }
 
-/* A node without a unit must be in the list, or it stays until its file is closed. */
-static void check_empty(struct hm_file *file, u64 first, u64 pages)
+/* The list of empty nodes was freed, so a node without a unit was not in it. */
+static void check_used(bool used, u64 first, u64 pages)
 {
-	const struct hm_cache *cache = file->cache;
-	u32 i;
-
-	for (i = 0; i < cache->nempty; i++)
-		if (cache->empty[i].file == file && cache->empty[i].pgoff - first < pages)
-			return;
-	sim_fail(__FILE__, __LINE__,
-		 "the node of %llu pages at page %llu is empty, and is in no list",
-		 (unsigned long long)pages, (unsigned long long)first);
+	sim_check(used, "the node of %llu pages at page %llu is empty, and was in no list",
+		  (unsigned long long)pages, (unsigned long long)first);
 }
 
-static void check_leaf(struct hm_file *file, const struct hm_leaf *leaf, u64 first)
+static void check_leaf(const struct hm_leaf *leaf, u64 first)
 {
 	u32 units = 0, nbase = 0, pages, i, j;
 
@@ -90,14 +83,12 @@ static void check_leaf(struct hm_file *file, const struct hm_leaf *leaf, u64 fir
 
 			pages += state != HM_ABSENT && state != HM_FROZEN;
 		}
-		if (base && !pages)
-			check_empty(file, first + i * HM_BLOCK_PAGES, HM_BLOCK_PAGES);
+		check_used(!base || pages, first + i * HM_BLOCK_PAGES, HM_BLOCK_PAGES);
 		sim_check(!base || hm_atomic_read(&base->resident) == pages,
 			  "a node of base pages with %u units counts %llu", pages,
 			  (unsigned long long)hm_atomic_read(&base->resident));
 	}
-	if (!units && !nbase)
-		check_empty(file, first, (u64)HM_NODE_SLOTS * HM_BLOCK_PAGES);
+	check_used(units || nbase, first, (u64)HM_NODE_SLOTS * HM_BLOCK_PAGES);
 	sim_check(hm_atomic_read(&leaf->resident) == units && leaf->nbase == nbase,
 		  "a leaf with %u units and %u nodes counts %llu and %u", units, nbase,
 		  (unsigned long long)hm_atomic_read(&leaf->resident), leaf->nbase);
@@ -116,7 +107,7 @@ static void check_nodes(struct hm_file *file)
 
 			if (!leaf)
 				continue;
-			check_leaf(file, leaf,
+			check_leaf(leaf,
 				   ((u64)i * HM_NODE_SLOTS + j) * HM_NODE_SLOTS * HM_BLOCK_PAGES);
 			nodes += 1 + leaf->nbase;
 		}

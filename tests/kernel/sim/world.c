@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include "books.h"
+#include "data/index.h"
 #include "data/writeback.h"
 
 /* Devices write into pages that eviction and promotion claim, and each claim may fail. */
@@ -422,6 +423,7 @@ void world_unmount(void *arg)
 	for (i = 0; i < w.s.nfiles; i++)
 		sim_check(atomic_read(&w.file[i].hi->vfs_inode.i_count) == 1,
 			  "an inode is in use at unmount");
+	hugemap_trim_empty(w.mount);
 	/* If a write fails halfway, blocks that it allocated stay beyond the end. */
 	for (beyond = w.failures, i = 0; i < w.s.nfiles; i++)
 		beyond |= w.file[i].loose;
