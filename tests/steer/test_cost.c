@@ -205,10 +205,10 @@ static void burst_loses_nothing(void)
 	size_t i;
 
 	forget_cached(fd);
-	__atomic_store_n(&hold, true, __ATOMIC_SEQ_CST);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	other = map_file(fd, PROT_READ, MAP_SHARED);
 	WAIT_FOR(told_of(at) && told_of(other));
+	__atomic_store_n(&hold, true, __ATOMIC_SEQ_CST);
 	WAIT_FOR((fault_elsewhere(1), __atomic_load_n(&held, __ATOMIC_SEQ_CST)));
 	for (i = 0; i < 2000; i++) {
 		steer_unmapping(at + i * 2 * PAGE, PAGE);
