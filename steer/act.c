@@ -21,9 +21,11 @@
 #include "device.h"
 #include "look.h"
 #include "record.h"
+#include "state.h"
 #include "uapi.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 /* The mount points are read again after that time. */
 #define ACT_DEVICE_NS 1000000000ull
@@ -216,10 +218,11 @@ static void act_mode(struct map *map, const struct hm_advice *advice)
 
 /*
  * A waiting event may report the end of the mapping. So the monitor takes it before it reads more.
+ * A thread of the program may also wait for the end of the monitor.
  */
 static bool act_may_read(void)
 {
-	return !act_ending && !events_waiting();
+	return state_is(RUNNING) && !act_ending && !events_waiting();
 }
 
 static void act_ahead(struct map *map, const struct hm_advice *advice)
@@ -247,6 +250,24 @@ static void act_fill(struct map *map, const struct hm_advice *advice)
 		return;
 	look_mark(map->seen, advice->start, advice->end);
 	record_count(map->told, STEER_ACT_POPULATE, (advice->end - advice->start) * PAGE_BYTES);
+}
+
+bool act_mark_accessed(const struct map *map, u64 start, u64 end)
+{
+	if (!act_may_read())
+		return false;
+	if (!map_hinted(map, start, end))
+		act_advise(map, start, end, MADV_POPULATE_READ);
+	return true;
+}
+
+u64 act_major_faults(void)
+{
+	struct rusage usage;
+
+	if (call(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0, 0, 0, 0) < 0)
+		return 0;
+	return (u64)usage.ru_majflt;
 }
 
 void act_advices(struct map *map)

@@ -21,6 +21,15 @@ bool act_sync_all(void);
 /* Carry out the policy's answers to the last look at a mapping. */
 void act_advices(struct map *map);
 
+/*
+ * Mark the pages of a range as accessed. They were mapped at the last look. Return false if an
+ * event waits or the monitor must end.
+ */
+bool act_mark_accessed(const struct map *map, u64 start, u64 end);
+
+/* Return the major faults of the monitor thread so far. */
+u64 act_major_faults(void);
+
 /* Return whether the monitor is giving advice that changes a mapping; see act.c. */
 bool act_is_advising(void);
 /* Reset the state in a child of fork(), which has no monitor. */

@@ -92,15 +92,17 @@ static size_t map_bitmap_bytes(u64 pages)
 	return (pages + 63) / 64 * 8;
 }
 
-/*
- * The memory holds a bit for each page, then the regions. The kernel allocates its pages on first
- * use.
- */
+/* The part of the memory that the monitor always uses: @seen and the regions. */
+static size_t map_written_room(u64 pages)
+{
+	return map_bitmap_bytes(pages) + (pages / REGION_PAGES + 1) * sizeof(struct hm_region);
+}
+
+/* The memory ends with @before and @hot. The kernel allocates its pages on first use. */
 size_t map_room(u64 start, u64 bytes)
 {
 	u64 pages = (start + bytes - map_base(start)) / PAGE_BYTES;
-	size_t room =
-		map_bitmap_bytes(pages) + (pages / REGION_PAGES + 1) * sizeof(struct hm_region);
+	size_t room = map_written_room(pages) + 2 * map_bitmap_bytes(pages);
 
 	return (room + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
@@ -200,8 +202,12 @@ static void map_end_record(struct map *map)
 /* Until the advisor has looked, no bit is set. */
 static void map_end_room(struct map *map)
 {
+	size_t written = map->hot_used	   ? map->room :
+			 map->advisor.look ? (size_t)((char *)map->before - (char *)map->seen) :
+					     0;
+
 	if (map->room)
-		room_give_back(map->seen, map->room, map->advisor.look);
+		room_give_back(map->seen, map->room, written);
 	map->room = 0;
 }
 
@@ -253,12 +259,13 @@ struct map *map_take_entry(const struct map *content)
 void map_give_room_back(const struct event *event)
 {
 	if (event->room)
-		room_give_back(event->room, event->room_bytes, false);
+		room_give_back(event->room, event->room_bytes, 0);
 }
 
 struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event *event)
 {
 	u64 pages = (start + bytes - map_base(start)) / PAGE_BYTES;
+	unsigned long *before = (void *)((char *)event->room + map_written_room(pages));
 	struct map *map = map_take_entry(&(struct map){
 		.start = start,
 		.bytes = bytes,
@@ -266,6 +273,8 @@ struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event *event)
 		.offset = offset,
 		.at = start,
 		.seen = event->room,
+		.before = before,
+		.hot = before + map_bitmap_bytes(pages) / sizeof(*before),
 		.room = event->room_bytes,
 		.npieces = 1,
 	});

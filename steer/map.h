@@ -66,6 +66,10 @@ struct hint {
  * @judged_written: bytes that the process had made dirty when scan_judge() judged it last
  * @checked: map_recover() has compared it with /proc/self/maps up to this address
  * @seen: a bit for each page: mapped at the last look
+ * @before: a bit for each page: mapped when the last round of hot.c passed it
+ * @hot: a bit for each page: the program used it again soon after it had been unmapped
+ * @hot_used: @before and @hot may have bits
+ * @hot_passed: pages that the program had read when a round passed the mapping last
  * @room: bytes of the memory at @seen
  * @told: its entry in the page that `hugemap stat` reads; NULL if no entry was free
  */
@@ -73,14 +77,14 @@ struct map {
 	u32 index;
 	u64 start, bytes, base, offset;
 	bool shared, writable;
-	bool orphan, moving, changed, advised, suspended, huge_works;
+	bool orphan, moving, changed, advised, suspended, huge_works, hot_used;
 	u64 confirmed_at, confirmed_faults;
 	u64 at, slice, slice_at;
 	u32 round;
 	u64 pass_ns, scan_ns;
 	u64 huge, tried, touched, judged_written;
-	u64 checked;
-	unsigned long *seen;
+	u64 checked, hot_passed;
+	unsigned long *seen, *before, *hot;
 	size_t room;
 	struct hm_advisor advisor;
 	struct piece piece[MAP_PIECES];

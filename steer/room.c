@@ -44,7 +44,7 @@ void *room_take(size_t bytes)
 	return room_map(bytes);
 }
 
-void room_give_back(void *at, size_t bytes, bool written)
+void room_give_back(void *at, size_t bytes, size_t written)
 {
 	size_t into = (uintptr_t)at - (uintptr_t)room_slots;
 
@@ -52,7 +52,6 @@ void room_give_back(void *at, size_t bytes, bool written)
 		room_unmap(at, bytes);
 		return;
 	}
-	if (written)
-		memset(at, 0, bytes);
+	memset(at, 0, written);
 	__atomic_or_fetch(&room_free, 1u << into / ROOM_SLOT_BYTES, __ATOMIC_RELEASE);
 }

@@ -10,7 +10,7 @@
 
 /* A slot is large enough for a mapping of 600 MB. */
 #define ROOM_SLOTS 32u
-#define ROOM_SLOT_BYTES (24u << 10)
+#define ROOM_SLOT_BYTES (60u << 10)
 
 struct room_slots {
 	char slot[ROOM_SLOTS][ROOM_SLOT_BYTES];
@@ -25,7 +25,7 @@ void room_unmap(void *at, size_t bytes);
 
 /* Returns zeros, or NULL. Any thread may call it. */
 void *room_take(size_t bytes);
-/* @written: the room may hold other bytes than zeros. */
-void room_give_back(void *at, size_t bytes, bool written);
+/* @written: bytes at its start that may be other than zeros. */
+void room_give_back(void *at, size_t bytes, size_t written);
 
 #endif /* HM_STEER_ROOM_H */

@@ -100,7 +100,7 @@ static void steer_grow_table(void)
 static void steer_put(const struct event *event)
 {
 	if (!event_put(event) && event->room)
-		room_give_back(event->room, event->room_bytes, false);
+		room_give_back(event->room, event->room_bytes, 0);
 }
 
 static uint64_t steer_pages(size_t length)

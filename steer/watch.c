@@ -245,7 +245,7 @@ static int watch_run(void *unused)
 		__atomic_store_n(&watch_cannot, true, __ATOMIC_SEQ_CST);
 		while (event_take(&event))
 			if (event.room)
-				room_give_back(event.room, event.room_bytes, false);
+				room_give_back(event.room, event.room_bytes, 0);
 		events_lost();
 		events_done();
 		state_set(STOPPED);

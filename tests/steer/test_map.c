@@ -187,11 +187,11 @@ static void rooms_are_used_again(void)
 		/* There are no more, and none of them was given twice. */
 		other = room_take(PAGE);
 		CHECK(other && (other < slots->slot[0] || other >= slots->slot[ROOM_SLOTS]));
-		room_give_back(other, PAGE, true);
+		room_give_back(other, PAGE, PAGE);
 		for (i = 0; i < ROOM_SLOTS; i++) {
 			CHECK(room[i][0] == (char)(i + 1) &&
 			      room[i][ROOM_SLOT_BYTES - 1] == (char)(i + 1));
-			room_give_back(room[i], ROOM_SLOT_BYTES, true);
+			room_give_back(room[i], ROOM_SLOT_BYTES, ROOM_SLOT_BYTES);
 		}
 	}
 	other = room_take(ROOM_SLOT_BYTES + 1);

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Hot pages of a mapping in mode RANDOM: which pages are marked as accessed, and when. There is no
+ * monitor, and nothing is mapped: the tests set the bits of a look themselves.
+ */
+#include "common.h"
+
+#include "act.h"
+#include "call.h"
+#include "hot.h"
+#include "room.h"
+
+#define AT ((u64)1 << 40) /* an address that no program of this machine has */
+#define MEMORY 1600u /* pages that can be cached: a round begins after each 100 pages */
+#define SECOND 1000000000ull
+
+bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);
+
+static struct hm_touch marked[64];
+static u32 marks, allowed;
+static u64 now, read_pages;
+static struct hm_touch lost; /* pages that the next look finds unmapped */
+
+/* As if an event waited after @allowed calls. */
+bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end)
+{
+	CHECK(map->start == AT && marks < 64);
+	if (!allowed)
+		return false;
+	allowed--;
+	marked[marks++] = (struct hm_touch){ start, end };
+	return true;
+}
+
+static void is_evicted(struct map *map, u64 start, u64 end)
+{
+	for (; start < end; start++)
+		map->seen[start / 64] &= ~(1ul << start % 64);
+}
+
+static void look_again(struct map *map, u64 start, u64 end)
+{
+	CHECK(start >= map->advisor.first && start < end && end <= map->advisor.end);
+	is_evicted(map, lost.start, lost.end);
+}
+
+static struct map *random_map(void)
+{
+	struct event event = {
+		EVENT_MAPPED,	   .start = AT,		.bytes = SIZE + PAGE,
+		.prot = PROT_READ, .flags = MAP_SHARED, .room_bytes = map_room(AT, SIZE + PAGE),
+	};
+	struct map *map;
+	u64 i;
+
+	CHECK(!map_is_full() || map_add_block(room_map(sizeof(struct map_block))));
+	event.room = room_map(event.room_bytes);
+	CHECK(event.room);
+	map = map_follow(&event);
+	CHECK(map);
+	map->advisor.mode = HM_MODE_RANDOM;
+	map->advisor.facts.memory = MEMORY;
+	for (i = 0; i <= SIZE / REGION_BYTES; i++)
+		map->advisor.region[i].touched = 1;
+	allowed = 64;
+	hot_begin();
+	now = now_ns();
+	hot_refresh(now, read_pages, MEMORY, look_again);
+	return map;
+}
+
+static void read_more(u64 pages)
+{
+	marks = 0;
+	now += SECOND;
+	read_pages += pages;
+	hot_refresh(now, read_pages, MEMORY, look_again);
+}
+
+static void is_mapped(struct map *map, u64 start, u64 end)
+{
+	struct hm_touch run = { start, end };
+	u64 page;
+
+	for (page = start; page < end; page++)
+		map->seen[page / 64] |= 1ul << page % 64;
+	hot_found(map, &run, 1);
+}
+
+/* The pages from 30 to 33 are mapped, evicted, and read again within a round. */
+static struct map *map_with_hot_pages(void)
+{
+	struct map *map = random_map();
+
+	is_mapped(map, 10, 20);
+	is_mapped(map, 30, 33);
+	read_more(100);
+	CHECK(!marks);
+	is_evicted(map, 30, 33);
+	is_mapped(map, 30, 33);
+	return map;
+}
+
+static bool marks_the_hot_pages(void)
+{
+	return marks == 1 && marked[0].start == 30 && marked[0].end == 33;
+}
+
+static void page_that_is_read_again_is_hot(void)
+{
+	map_with_hot_pages();
+	read_more(100);
+	CHECK(marks_the_hot_pages());
+	read_more(100);
+	CHECK(marks_the_hot_pages());
+}
+
+static void page_that_comes_back_late_is_not_hot(void)
+{
+	struct map *map = random_map();
+
+	is_mapped(map, 30, 33);
+	read_more(100);
+	is_evicted(map, 30, 33);
+	read_more(100);
+	is_mapped(map, 30, 33);
+	read_more(100);
+	CHECK(!marks);
+}
+
+static void evicted_page_is_not_read(void)
+{
+	is_evicted(map_with_hot_pages(), 30, 31);
+	read_more(100);
+	CHECK(marks == 1 && marked[0].start == 31 && marked[0].end == 33);
+}
+
+static void round_needs_reads(void)
+{
+	map_with_hot_pages();
+	read_more(99);
+	CHECK(!marks);
+	read_more(1);
+	CHECK(marks_the_hot_pages());
+}
+
+static void only_random_mode_without_room(void)
+{
+	struct map *map = map_with_hot_pages();
+
+	map->advisor.mode = HM_MODE_NORMAL;
+	read_more(100);
+	CHECK(!marks);
+	map->advisor.mode = HM_MODE_RANDOM;
+	map->suspended = true;
+	read_more(100);
+	CHECK(!marks);
+	map->suspended = false;
+	map->advisor.facts.memory = 4 * SIZE / PAGE;
+	read_more(100);
+	CHECK(!marks);
+	map->advisor.facts.memory = MEMORY;
+	read_more(100);
+	CHECK(marks_the_hot_pages());
+}
+
+static void hot_page_is_forgotten(void)
+{
+	u32 i, rounds = 0;
+
+	map_with_hot_pages();
+	for (i = 0; i < 600; i++) {
+		read_more(100);
+		allowed = 64;
+		rounds += marks;
+	}
+	CHECK(rounds > 0 && rounds <= 64);
+}
+
+static void round_goes_on_after_an_event(void)
+{
+	map_with_hot_pages();
+	allowed = 0;
+	read_more(100);
+	CHECK(!marks);
+	allowed = 64;
+	read_more(0);
+	CHECK(marks_the_hot_pages());
+}
+
+/* Without time to spend, a round goes on only for a few regions, and continues later. */
+static void round_stops_without_credit(void)
+{
+	struct map *map = random_map();
+	u32 i, first;
+
+	for (i = 0; i < 20; i++)
+		is_mapped(map, i * REGION_PAGES, i * REGION_PAGES + 1);
+	read_more(100);
+	for (i = 0; i < 20; i++) {
+		is_evicted(map, i * REGION_PAGES, i * REGION_PAGES + 1);
+		is_mapped(map, i * REGION_PAGES, i * REGION_PAGES + 1);
+	}
+	marks = 0;
+	hot_begin();
+	hot_refresh(now_ns(), read_pages, MEMORY, look_again);
+	hot_refresh(now_ns(), read_pages + 100, MEMORY, look_again);
+	first = marks;
+	CHECK(first < 20);
+	now = now_ns();
+	read_more(100);
+	CHECK(first + marks == 20);
+}
+
+static void looks_pay_while_pages_are_hot(void)
+{
+	struct map *map = map_with_hot_pages();
+
+	read_more(100); /* 3 of 100 pages that were read were hot: too few */
+	CHECK(hot_looks(now) == 1);
+	is_evicted(map, 10, 20);
+	is_mapped(map, 10, 20);
+	read_more(100); /* 10 of 100 */
+	CHECK(hot_looks(now) > 1);
+	now += 20 * SECOND;
+	CHECK(hot_looks(now) == 1);
+}
+
+/* The program has unmapped the pages up to 31, and from 32 on: other memory may be there now. */
+static void only_pages_of_the_mapping(void)
+{
+	struct map *map = map_with_hot_pages();
+
+	map->advisor.first = 31;
+	map->advisor.end = 32;
+	map->advisor.facts.memory = 1;
+	read_more(100);
+	CHECK(marks == 1 && marked[0].start == 31 && marked[0].end == 32);
+}
+
+/* A page that was evicted after the last look would be read. */
+static void round_looks_again(void)
+{
+	map_with_hot_pages();
+	lost = (struct hm_touch){ 30, 32 };
+	read_more(100);
+	CHECK(marks == 1 && marked[0].start == 32 && marked[0].end == 33);
+}
+
+static void old_round_is_no_evidence(void)
+{
+	struct map *map = random_map();
+
+	is_mapped(map, 30, 33);
+	read_more(100);
+	map->suspended = true;
+	read_more(1000);
+	map->suspended = false;
+	is_evicted(map, 30, 33);
+	is_mapped(map, 30, 33);
+	read_more(100);
+	read_more(100);
+	CHECK(!marks);
+}
+
+RUN(page_that_is_read_again_is_hot)
+RUN(page_that_comes_back_late_is_not_hot)
+RUN(evicted_page_is_not_read)
+RUN(round_needs_reads)
+RUN(only_random_mode_without_room)
+RUN(hot_page_is_forgotten)
+RUN(round_goes_on_after_an_event)
+RUN(round_stops_without_credit)
+RUN(only_pages_of_the_mapping)
+RUN(round_looks_again)
+RUN(old_round_is_no_evidence)
+RUN(looks_pay_while_pages_are_hot)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(page_that_is_read_again_is_hot_test),
+		cmocka_unit_test(page_that_comes_back_late_is_not_hot_test),
+		cmocka_unit_test(evicted_page_is_not_read_test),
+		cmocka_unit_test(round_needs_reads_test),
+		cmocka_unit_test(only_random_mode_without_room_test),
+		cmocka_unit_test(hot_page_is_forgotten_test),
+		cmocka_unit_test(round_goes_on_after_an_event_test),
+		cmocka_unit_test(round_stops_without_credit_test),
+		cmocka_unit_test(only_pages_of_the_mapping_test),
+		cmocka_unit_test(round_looks_again_test),
+		cmocka_unit_test(old_round_is_no_evidence_test),
+		cmocka_unit_test(looks_pay_while_pages_are_hot_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
