@@ -241,8 +241,7 @@ struct hugemap_mount {
 
 	/* the data: files */
 	spinlock_t files_lock; /* - */
-	struct list_head
-		files; /* F, SRCU: hugemap_data.files of files with a cache index; by @nr */
+	struct list_head files; /* F, SRCU: hugemap_data.files of cached files, by @nr */
 	u64 next_nr; /* FA: hugemap_data.nr of the next file in @files */
 	spinlock_t idle_lock; /* - */
 	struct list_head idle; /* idle_lock: hugemap_data.idle, inodes to release: evict.c */
