@@ -127,10 +127,10 @@ static int mount_start_threads(struct hugemap_mount *mount)
 	mount->chunk_wq =
 		alloc_workqueue("hugemap_write", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
 	/*
-	 * Only this queue frees memory. Its works wait for no program, so a FUSE server that needs
-	 * this memory gets it.
+	 * Only this queue frees the memory of evicted files. Its works wait for no program, so a FUSE
+	 * server that needs this memory gets it.
 	 */
-	mount->free_wq = alloc_workqueue("hugemap_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 1);
+	mount->free_wq = alloc_workqueue("hugemap_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!mount->done_wq || !mount->ahead_wq || !mount->lower_wq || !mount->write_wq ||
 	    !mount->chunk_wq || !mount->free_wq)
 		return -ENOMEM;
