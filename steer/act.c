@@ -220,7 +220,7 @@ static void act_mode(struct map *map, const struct hm_advice *advice)
  * A waiting event may report the end of the mapping. So the monitor takes it before it reads more.
  * A thread of the program may also wait for the end of the monitor.
  */
-static bool act_may_read(void)
+bool act_may_read(void)
 {
 	return state_is(RUNNING) && !act_ending && !events_waiting();
 }

@@ -21,6 +21,9 @@ bool act_sync_all(void);
 /* Carry out the policy's answers to the last look at a mapping. */
 void act_advices(struct map *map);
 
+/* Return false if an event waits or the monitor must end. */
+bool act_may_read(void);
+
 /*
  * Mark the pages of a range as accessed. They were mapped at the last look. Return false if an
  * event waits or the monitor must end.

@@ -10,7 +10,7 @@
  * The monitor cannot see accessed bits. But it can see that a page was mapped, then was not, and is
  * mapped again soon afterwards: such a page is hot. MADV_POPULATE_READ of a mapped page does no
  * I/O, and calls folio_mark_accessed(). The second of these calls moves the folio to the active
- * list. (With CONFIG_LRU_GEN enabled, the calls count as references of the folio.)
+ * list. (If lru_gen is enabled, the calls count as references of the folio.)
  *
  * A round goes through all mappings in mode RANDOM, region by region. It marks the hot pages as
  * accessed, and records in @before which pages are mapped. If a look finds a page newly mapped that
@@ -30,9 +30,13 @@
 #define HOT_ROUNDS 16u
 /* A page that is not hot any more must not stay: each round forgets one word of bits in 64. */
 #define HOT_FORGET 64u
-/* Rounds may take 1/HOT_SHARE of the time. The credit stops at HOT_CREDIT_NS. */
+/*
+ * Rounds may take 1/HOT_SHARE of the time. The credit stops at HOT_CREDIT_NS, and the debt at
+ * HOT_DEBT_NS.
+ */
 #define HOT_SHARE 20
 #define HOT_CREDIT_NS ((s64)10000000)
+#define HOT_DEBT_NS (20 * HOT_CREDIT_NS)
 /* Regions without hot pages that a round passes before the time is charged. */
 #define HOT_STEP 1024u
 /*
@@ -61,7 +65,6 @@ static struct {
 static s64 hot_credit;
 static u64 hot_last; /* time of the last call of hot_refresh() */
 static u64 hot_read; /* pages that the program has read so far */
-static u64 hot_own; /* pages that the monitor has read so far */
 static u64 hot_fresh; /* pages that are read while a bit in @before is evidence */
 static u64 hot_worth_at; /* time at which looks paid last; 0 = never */
 
@@ -70,7 +73,7 @@ void hot_begin(void)
 	hot_round.begun = hot_round.active = false;
 	hot_credit = 0;
 	hot_last = now_ns();
-	hot_own = hot_worth_at = 0;
+	hot_worth_at = 0;
 }
 
 u32 hot_looks(u64 now)
@@ -186,6 +189,7 @@ static bool hot_pass(struct map *map, void (*look)(struct map *map, u64 start, u
 {
 	u64 regions = (map->advisor.end + REGION - 1) / REGION;
 	u64 begin = now_ns(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), used;
+	u64 before_ns = act_ns, before_cpu_ns = act_cpu_ns;
 	bool goes_on = true;
 	u32 passed = 0;
 
@@ -201,8 +205,12 @@ static bool hot_pass(struct map *map, void (*look)(struct map *map, u64 start, u
 	}
 	used = now_ns() - begin;
 	hot_credit -= (s64)used;
-	act_ns += used;
-	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	/* The process may have been stopped for an hour. */
+	if (hot_credit < -HOT_DEBT_NS)
+		hot_credit = -HOT_DEBT_NS;
+	/* The advice that the looks led to is a part of this time. */
+	act_ns = before_ns + used;
+	act_cpu_ns = before_cpu_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	if (!goes_on || hot_round.region < regions)
 		return goes_on;
 	map->hot_passed = hot_read;
@@ -242,15 +250,15 @@ void hot_refresh(u64 now, u64 read, u64 memory, void (*look)(struct map *map, u6
 	if (hot_credit > HOT_CREDIT_NS)
 		hot_credit = HOT_CREDIT_NS;
 	hot_last = now;
-	hot_read = read - hot_own;
+	hot_read = read;
 	hot_fresh = 2 * memory / HOT_ROUNDS;
 	if (!hot_round.active && !hot_may_begin(now, memory))
 		return;
-	while (hot_credit > 0) {
+	while (hot_credit > 0 && act_may_read()) {
 		map = map_next(hot_round.index);
 		if (!map) {
 			hot_round.active = false;
-			break;
+			return;
 		}
 		if (map->index != hot_round.index || !hot_applies(map))
 			hot_round.region = 0;
@@ -258,7 +266,6 @@ void hot_refresh(u64 now, u64 read, u64 memory, void (*look)(struct map *map, u6
 		if (!hot_applies(map))
 			hot_round.index++;
 		else if (!hot_pass(map, look))
-			break;
+			return;
 	}
-	hot_own = act_major_faults();
 }

@@ -14,7 +14,7 @@ void hot_found(struct map *map, const struct hm_touch *runs, u32 n);
 /**
  * hot_refresh() - mark hot pages as accessed, if it is time
  * @now: the time in nanoseconds
- * @read: pages that the process has read from devices one by one so far
+ * @read: pages that the program has read from devices one by one so far, without the monitor
  * @memory: pages that can be cached at the same time; 0 = not known
  * @look: look at a range of pages, so that the bits in map->seen are those of now. It may change
  *	the mode of the mapping

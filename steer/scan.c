@@ -65,7 +65,7 @@ static u32 scan_round;
 static u32 scan_sharers = 1; /* mappings that must be confirmed; 1 if there are none */
 static u32 scan_next; /* entry of the table at which scan_all() continues */
 static u64 scan_faults, scan_written; /* page faults and dirty bytes of the process so far */
-static u64 scan_major; /* major faults of the process so far */
+static u64 scan_major; /* major faults of the program so far, without those of the monitor */
 static u64 scan_reads; /* major faults and blocks read by the process so far */
 static u64 scan_read; /* time at which scan_reads has changed last */
 static u64 scan_read_again, scan_ahead_bytes; /* at the last call of memory_read_again() */
@@ -369,7 +369,7 @@ static u64 scan_count_faults(void)
 		return 0;
 	if ((u64)usage.ru_majflt + (u64)usage.ru_inblock != scan_reads)
 		scan_read = scan_last;
-	scan_major = (u64)usage.ru_majflt;
+	scan_major = (u64)usage.ru_majflt - act_major_faults();
 	scan_reads = (u64)usage.ru_majflt + (u64)usage.ru_inblock;
 	scan_written = (u64)usage.ru_oublock * 512;
 	if (record_page) {

@@ -14,6 +14,7 @@
 #define MEMORY 1600u /* pages that can be cached: a round begins after each 100 pages */
 #define SECOND 1000000000ull
 
+bool __wrap_act_may_read(void);
 bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);
 
 static struct hm_touch marked[64];
@@ -22,6 +23,11 @@ static u64 now, read_pages;
 static struct hm_touch lost; /* pages that the next look finds unmapped */
 
 /* As if an event waited after @allowed calls. */
+bool __wrap_act_may_read(void)
+{
+	return allowed;
+}
+
 bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end)
 {
 	CHECK(map->start == AT && marks < 64);
