@@ -39,12 +39,8 @@
 #define HOT_DEBT_NS (20 * HOT_CREDIT_NS)
 /* Regions without hot pages that a round passes before the time is charged. */
 #define HOT_STEP 1024u
-/*
- * Looks may take HOT_LOOKS times as long while one of HOT_WORTH pages that are read proves to be
- * hot. Random reads of a file of twice the memory stay below that.
- */
+/* Looks may take HOT_LOOKS times as long while they find hot pages: see hot_is_worth(). */
 #define HOT_LOOKS 5u
-#define HOT_WORTH 16u
 #define HOT_WORTH_NS 10000000000ull
 
 #define HOT_BITS 64u
@@ -60,6 +56,7 @@ static struct {
 	u64 region; /* region at which it continues there */
 	u64 read; /* pages that the process had read when it began */
 	u64 found; /* pages that were found to be hot since it began */
+	u64 pages; /* of the mappings that it has passed */
 } hot_round;
 
 static s64 hot_credit;
@@ -214,9 +211,22 @@ static bool hot_pass(struct map *map, void (*look)(struct map *map, u64 start, u
 	if (!goes_on || hot_round.region < regions)
 		return goes_on;
 	map->hot_passed = hot_read;
+	hot_round.pages += map->advisor.end - map->advisor.first;
 	hot_round.region = 0;
 	hot_round.index++;
 	return true;
+}
+
+/*
+ * Return whether some pages are used more often than others. If the program used all pages of its
+ * mappings equally often, a page that was evicted during the last round would have been read again
+ * since with a probability of about @read / (pages that are not cached) / 2.
+ */
+static bool hot_is_worth(u64 read, u64 memory)
+{
+	u64 pages = hot_round.pages;
+
+	return pages > memory && hot_round.found * (pages - memory) > read * read;
 }
 
 /* Begin a round if the program has read enough since the last one. */
@@ -231,9 +241,10 @@ static bool hot_may_begin(u64 now, u64 memory)
 	}
 	if (!memory || read < memory / HOT_ROUNDS)
 		return false;
-	if (hot_round.found * HOT_WORTH > read)
+	if (hot_is_worth(read, memory))
 		hot_worth_at = now;
 	hot_round.found = 0;
+	hot_round.pages = 0;
 	hot_round.read = hot_read;
 	hot_round.number++;
 	hot_round.index = 0;
