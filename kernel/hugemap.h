@@ -31,8 +31,9 @@
  *   folio lock                        the mapping and the content of a folio. A task holds several
  *                                     only for one batch, in file order, and takes all but the
  *                                     first by folio_trylock(). In a section of SRCU it only tries
- *                                     to take the first, too. A promotion also takes the lock of its
- *                                     huge folio, which only a stale lookup may hold, for a moment.
+ *                                     to take the first, too. A promotion also takes the lock of
+ *                                     its huge folio, which only a stale lookup may hold, for a
+ *                                     moment.
  *   i_pages' xa_lock, page-table locks
  *   spinlocks of the cache core and of struct hugemap_mount
  *
@@ -305,7 +306,7 @@ struct hugemap_data {
 	unsigned long retry_at; /* A: jiffies; background write-back waits until then */
 	u64 write_at; /* W: page at which background write-back continues */
 	struct work_struct chunk; /* -: background write-back of one chunk; then the free */
-	bool evicting; /* I, before the invalidation of the whole file: hugemap_data_free() follows */
+	bool evicting; /* I, before the whole file is invalidated: hugemap_data_free() follows */
 	bool in_chunk; /* A: @chunk is queued or runs */
 	bool wrote; /* W: the last chunk wrote something */
 	u32 runs; /* A: completed runs of write-back; shows that it progresses */
@@ -475,10 +476,10 @@ int hugemap_data_open(struct inode *inode, struct file *file);
 void hugemap_data_evict(struct inode *inode, bool discard);
 
 /*
- * Free the memory of the file of an evicted inode, unless its data was never accessed. It takes time
- * in proportion to the number of index nodes, and reschedules in between. The caller has waited for a
- * grace period of hugemap_files_srcu: evictions and the writer look at files, and at their inodes,
- * without a reference.
+ * Free the memory of the file of an evicted inode, unless its data was never accessed. It takes
+ * time in proportion to the number of index nodes, and reschedules in between. The caller has
+ * waited for a grace period of hugemap_files_srcu: evictions and the writer look at files, and at
+ * their inodes, without a reference.
  */
 void hugemap_data_free(struct hugemap_inode *hi);
 extern struct srcu_struct hugemap_files_srcu;

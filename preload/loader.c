@@ -15,7 +15,7 @@
 
 #pragma weak dlsym
 
-/* The list at the last scan. @done: its first objects were visited. The linker's lock protects it. */
+/* The list at the last scan; its first @done objects were visited. The linker locks it. */
 static struct loader_state {
 	unsigned long long adds, subs;
 	size_t done;

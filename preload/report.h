@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The summary on standard error when the program ends. A program that limits its system calls has it
- * before, as the limit may not allow the calls that write it.
+ * The summary on standard error when the program ends. A program that limits its system calls has
+ * it before, as the limit may not allow the calls that write it.
  */
 #ifndef PRELOAD_REPORT_H
 #define PRELOAD_REPORT_H

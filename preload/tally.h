@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The number of programs that are not steered. A helper of `hugemap run --summary` prints it when the
- * program has ended. It reads a pipe, and each process writes one byte for a program to it.
+ * The number of programs that are not steered. A helper of `hugemap run --summary` prints it when
+ * the program has ended. It reads a pipe, and each process writes one byte for a program to it.
  */
 #ifndef PRELOAD_TALLY_H
 #define PRELOAD_TALLY_H

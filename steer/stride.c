@@ -34,8 +34,8 @@ bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run)
 }
 
 /*
- * Does a run lie in the pages that the kernel has mapped with the last page of the stride? It maps up
- * to AROUND cached pages, except for the one that starts its next read: they are two runs.
+ * Does a run lie in the pages that the kernel has mapped with the last page of the stride? It maps
+ * up to AROUND cached pages, except for the one that starts its next read: they are two runs.
  */
 bool stride_is_around(const struct hm_advisor *a, const struct hm_touch *run)
 {

@@ -4,9 +4,9 @@
 
 #include "policy.h"
 
-/* Return whether the run continues the stride, at the same distance from the last page as before. */
+/* Return whether the run continues the stride at the same distance from the last page. */
 bool stride_goes_on(struct hm_advisor *a, const struct hm_touch *run);
-/* Return whether the run lies in the pages that the kernel has mapped with the stride's last page. */
+/* Return whether the kernel has mapped the run's pages together with the stride's last page. */
 bool stride_is_around(const struct hm_advisor *a, const struct hm_touch *run);
 /* The run does not continue the stride. After STRIDE_SEEN such runs in a row the stride ends. */
 void stride_misses(struct hm_advisor *a);

@@ -244,7 +244,7 @@ static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
 		int err;
 
 		unit = (struct hm_unit){ .pgoff = pgoff, .npages = 1 };
-		/* A move may have claimed a dirty page, which it cannot move now: see evict_move(). */
+		/* evict_move() may have claimed a dirty page, which it cannot move now. */
 		while ((state = hm_peek(hi->hfile, pgoff, &unit)) == HM_EVICTING)
 			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff),
 				   hugemap_unit_idle(hi, pgoff));

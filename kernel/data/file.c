@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * The life of a cached file: the first open opens the lower file, and the first access to its data
- * creates the struct hm_file of the core (hugemap_need_file()). Both stay until the inode is evicted.
+ * creates the struct hm_file of the core (hugemap_need_file()). Both stay until the inode is
+ * evicted.
  */
 #include <linux/file.h>
 #include <linux/fs.h>

@@ -65,8 +65,8 @@ int hugemap_need_file(struct hugemap_inode *hi)
 		return -ENOMEM;
 	mem->hi = hi;
 	/*
-	 * A task may truncate the file at the same time. Under the invalidate_lock, either that task
-	 * sees hi->hfile, or this one sees the new size.
+	 * A task may truncate the file at the same time. Under the invalidate_lock, either that
+	 * task sees hi->hfile, or this one sees the new size.
 	 */
 	if (down_read_killable(&mapping->invalidate_lock)) {
 		kvfree(mem);

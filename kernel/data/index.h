@@ -41,8 +41,8 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 bool hugemap_trim_index(struct hm_file *hfile, u64 pgoff);
 
 /*
- * A unit has left the cache: keep the index nodes above it for its next use, unless the index is too
- * large. The caller keeps the inode. Does nothing if the inode is being evicted.
+ * A unit has left the cache: keep the index nodes above it for its next use, unless the index is
+ * too large. The caller keeps the inode. Does nothing if the inode is being evicted.
  */
 void hugemap_keep_index(struct hugemap_inode *hi, u64 pgoff);
 

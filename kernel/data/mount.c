@@ -127,8 +127,8 @@ static int mount_start_threads(struct hugemap_mount *mount)
 	mount->chunk_wq =
 		alloc_workqueue("hugemap_write", WQ_UNBOUND | WQ_MEM_RECLAIM, WQ_MAX_ACTIVE);
 	/*
-	 * Only this queue frees the memory of evicted files. Its works wait for no program, so a FUSE
-	 * server that needs this memory gets it.
+	 * Only this queue frees the memory of evicted files. Its works wait for no program, so a
+	 * FUSE server that needs this memory gets it.
 	 */
 	mount->free_wq = alloc_workqueue("hugemap_free", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!mount->done_wq || !mount->ahead_wq || !mount->lower_wq || !mount->write_wq ||
@@ -255,7 +255,7 @@ void hugemap_data_stop(struct hugemap_mount *mount)
 		destroy_workqueue(mount->write_wq);
 	if (mount->chunk_wq)
 		destroy_workqueue(mount->chunk_wq);
-	/* The files of evicted inodes: hugemap_destroy_inode() queues works after a grace period. */
+	/* After a grace period, hugemap_destroy_inode() queues works that free files. */
 	srcu_barrier(&hugemap_files_srcu);
 	if (mount->free_wq)
 		destroy_workqueue(mount->free_wq);

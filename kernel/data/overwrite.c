@@ -156,7 +156,7 @@ static int overwrite_clear(struct hugemap_inode *hi, const struct overwrite *min
 			if (drops++ == DROP_TRIES)
 				return -EAGAIN;
 			err = overwrite_drop(hi, mine);
-			/* Units that were looked at may have been promoted to one that is cached. */
+			/* Earlier pages may have been promoted to a cached huge unit. */
 			pgoff = mine->first;
 		} else if (waits++ == WAIT_TRIES) {
 			return -EAGAIN;

@@ -25,8 +25,8 @@ static inline bool hugemap_has_no_room(int err)
 
 /*
  * Drop the clean units of a range of pages, so that base pages can replace huge units. The lower
- * file system may have room for a page, but not for all of a huge unit. The caller does not hold the
- * invalidate_lock.
+ * file system may have room for a page, but not for all of a huge unit. The caller does not hold
+ * the invalidate_lock.
  */
 void hugemap_drop_huge(struct hugemap_inode *hi, u64 pgoff, u64 end);
 

@@ -70,8 +70,8 @@ static void inode_free_data(struct work_struct *work)
 }
 
 /*
- * Linux calls this with bottom halves off. A file of terabytes has a million index nodes, so a worker
- * frees them.
+ * Linux calls this with bottom halves off. A file of terabytes has a million index nodes, so a
+ * worker frees them.
  */
 static void inode_queue_free(struct rcu_head *rcu)
 {

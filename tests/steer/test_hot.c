@@ -9,13 +9,11 @@
 #include "call.h"
 #include "hot.h"
 #include "room.h"
+#include "wrap.h"
 
 #define AT ((u64)1 << 40) /* an address that no program of this machine has */
 #define MEMORY 1600u /* pages that can be cached: a round begins after each 100 pages */
 #define SECOND 1000000000ull
-
-bool __wrap_act_may_read(void);
-bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);
 
 static struct hm_touch marked[64];
 static u32 marks, allowed;

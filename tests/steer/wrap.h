@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * With the linker option --wrap=look, calls of look() go to __wrap_look(), and __real_look() is the
- * original.
+ * original. The same holds for the other functions here.
  */
 #ifndef STEER_TEST_WRAP_H
 #define STEER_TEST_WRAP_H
 
+#include "act.h"
 #include "look.h"
 
 uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
@@ -13,5 +14,8 @@ uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, 
 
 uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
+
+bool __wrap_act_may_read(void);
+bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);
 
 #endif /* STEER_TEST_WRAP_H */

@@ -353,8 +353,8 @@ static void test_split_frame_with_dirty_page_is_not_emptied(void **state)
 }
 
 /*
- * The pool is full of base pages, and one in a hundred is dirty, so that each frame has some. Reclaim
- * gets huge frames all the same, because the dirty pages move.
+ * The pool is full of base pages, and one in a hundred is dirty, so that each frame has some.
+ * Reclaim gets huge frames all the same, because the dirty pages move.
  */
 static void test_dirty_pages_leave_a_split_frame(void **state)
 {

@@ -333,8 +333,8 @@ static void test_nodes_of_failed_fills_are_listed(void **state)
 }
 
 /*
- * A leaf is prepared while all blocks are holes. Then another leaf is added there, a hole gets data,
- * and the leaf is removed. The prepared leaf is refused: it would hide the data.
+ * A leaf is prepared while all blocks are holes. Then another leaf is added there, a hole gets
+ * data, and the leaf is removed. The prepared leaf is refused: it would hide the data.
  */
 static void test_leaf_from_before_a_write_is_refused(void **state)
 {

@@ -423,8 +423,8 @@ void flush_workqueue(struct workqueue_struct *wq)
 }
 
 /*
- * Each queue has two workers, or one for the frees, so works of a queue run concurrently, and no queue waits for
- * another one. (Linux creates more workers when some block.)
+ * Each queue has two workers, or one for the frees, so works of a queue run concurrently, and no
+ * queue waits for another one. (Linux creates more workers when some block.)
  */
 void worker_main(void *arg)
 {

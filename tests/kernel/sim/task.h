@@ -355,7 +355,8 @@ static inline int srcu_read_lock(struct srcu_struct *srcu)
 
 static inline void srcu_read_unlock(struct srcu_struct *srcu, int idx)
 {
-	(void)srcu, (void)idx;
+	(void)srcu;
+	(void)idx;
 	if (!--current->in_srcu)
 		current->srcu_left++;
 	sim_step();
