@@ -198,6 +198,16 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 	}
 }
 
+/*
+ * The mode of cached pages changes nothing, so a mapping without reads keeps its first mode. A
+ * program that touches most pages of a cached file between two looks leaves runs as long as those
+ * of a stream. New files are written without reads, so their modes must follow the program.
+ */
+static bool policy_is_settled(const struct hm_advisor *a)
+{
+	return a->facts.cached && !a->facts.writable && a->mode != HM_MODE_NORMAL;
+}
+
 /* --- the interface --- */
 
 void hm_advisor_init(struct hm_advisor *a, u64 first, u64 end, struct hm_region *region,
@@ -246,6 +256,8 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 		a->chunks /= 2;
 		a->chunk_pages /= 2;
 	}
+	if (policy_is_settled(a))
+		return;
 	policy_decide(a, now_ms);
 	if (next)
 		single_sweep(a);

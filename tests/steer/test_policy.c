@@ -469,6 +469,34 @@ static void cached_pages_are_not_requested(void **state)
 	little_is_requested((struct hm_facts){ .cached = true }, 0);
 }
 
+/* The program touches nearly all pages of a file at random between two looks. */
+static enum hm_mode mode_of_dense_accesses(bool cached)
+{
+	struct hm_touch run;
+	enum hm_mode mode;
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.cached = cached;
+	for (i = 0; i < 100; i++)
+		access_page(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	for (i = 0; i < PAGES / 22; i++) {
+		run = (struct hm_touch){ 22 * i, 22 * i + 20 };
+		hm_advisor_look(&w.a, &run, 1, w.now_ns / 1000000 + 1 + i / 1000);
+	}
+	mode = w.a.mode;
+	world_end(&w);
+	return mode;
+}
+
+static void cached_file_keeps_its_mode(void **state)
+{
+	assert_int_equal(mode_of_dense_accesses(false), HM_MODE_HUGE);
+	assert_int_equal(mode_of_dense_accesses(true), HM_MODE_RANDOM);
+}
+
 static void crowded_memory_is_not_filled(void **state)
 {
 	/* A few regions are hotter than the mean, by chance. */
@@ -754,6 +782,7 @@ int main(void)
 		cmocka_unit_test(random_is_known_after_few),
 		cmocka_unit_test(random_in_memory_is_read_at_once),
 		cmocka_unit_test(cached_pages_are_not_requested),
+		cmocka_unit_test(cached_file_keeps_its_mode),
 		cmocka_unit_test(crowded_memory_is_not_filled),
 		cmocka_unit_test(small_files_are_left_to_the_kernel),
 		cmocka_unit_test(small_files_that_share_memory_are_random),
