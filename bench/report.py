@@ -460,8 +460,10 @@ def steered(rows):
         if done and done["scans"]:
             acts = ", ".join(f"{name} {act['calls']} × ({act['bytes'] / 2**20:.0f} MB)"
                              for name, act in done["advice"].items())
+            reason = done["reason"]
+            why = f" {escape(reason[0].upper() + reason[1:])}." if reason else ""
             return (f'<p class="faint">Seen as {escape(done["pattern"])}; advice given: '
-                    f"{escape(acts or 'none')}. {escape(done['reason'] or '')}</p>")
+                    f"{escape(acts or 'none')}.{why}</p>")
     return ""
 
 
