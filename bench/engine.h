@@ -28,11 +28,15 @@
 /* Memory that a process may use beside its cache; the same for all engines. */
 #define ALLOWANCE (64 * MB)
 
-/* The page size of a mount of the kernel engine. */
+/* The option "page" of a mount of the kernel engine. */
 enum hugemap_page {
+	HUGEMAP_PAGE_AUTO, /* the default */
 	HUGEMAP_PAGE_2M,
 	HUGEMAP_PAGE_4K,
+	HUGEMAP_PAGES,
 };
+
+extern const char *const hugemap_page_names[HUGEMAP_PAGES];
 
 struct content;
 struct limits;

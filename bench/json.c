@@ -105,7 +105,7 @@ static const char *bench_json_page(const struct row *row)
 {
 	if (row->config.engine != &engine_kernel)
 		return NULL;
-	return row->config.page == HUGEMAP_PAGE_4K ? "4K" : "2M";
+	return hugemap_page_names[row->config.page];
 }
 
 static json_t *bench_json_runs(const struct row *row)

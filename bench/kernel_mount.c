@@ -52,8 +52,7 @@ static int kernel_create(const char *dir, enum hugemap_page page, uint64_t pool_
 	snprintf(pool, sizeof(pool), "%lluK", (unsigned long long)pool_bytes >> 10);
 	if (fsconfig(*fd, FSCONFIG_SET_STRING, "source", dir, 0) < 0 ||
 	    fsconfig(*fd, FSCONFIG_SET_STRING, "pool", pool, 0) < 0 ||
-	    fsconfig(*fd, FSCONFIG_SET_STRING, "page", page == HUGEMAP_PAGE_4K ? "4K" : "2M", 0) <
-		    0 ||
+	    fsconfig(*fd, FSCONFIG_SET_STRING, "page", hugemap_page_names[page], 0) < 0 ||
 	    fsconfig(*fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;
 	return 0;
@@ -123,7 +122,7 @@ static const char *kernel_try_mount(struct result *shared, const char *dir)
 	pid = fork();
 	if (pid == 0) {
 		guard_release();
-		if (bench_mount(dir, HUGEMAP_PAGE_2M, TRIED_POOL, shared->error,
+		if (bench_mount(dir, HUGEMAP_PAGE_AUTO, TRIED_POOL, shared->error,
 				sizeof(shared->error)) < 0 &&
 		    !shared->error[0])
 			snprintf(shared->error, sizeof(shared->error), "it cannot be mounted");

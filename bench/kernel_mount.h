@@ -12,7 +12,7 @@ struct volume;
 /**
  * bench_mount() - mount a directory through the kernel engine, out of sight
  * @dir: the directory
- * @page: page size of the mount
+ * @page: the option "page" of the mount
  * @pool_bytes: size of its pool
  * @why: filled in with the error, in words
  * @size: bytes of @why

@@ -58,8 +58,8 @@ static const struct cli_option options[] = {
 	{ "pool", "SIZE", KEY_POOL, "memory for cached data, of every engine (default: size/8)" },
 	{ "scenario", "NAME", KEY_SCENARIO, "only this one; may be given several times" },
 	{ "engine", "NAME", KEY_ENGINE, "only this one; may be given several times" },
-	{ "page", "2M|4K", KEY_PAGE,
-	  "page size of hugemap-kernel (default: what suits the scenario)" },
+	{ "page", "auto|2M|4K", KEY_PAGE,
+	  "page size of hugemap-kernel (default: auto, 2M, 4K if it suits)" },
 	{ "threads", "N", KEY_THREADS, "with N threads; several times, or 1,2,4 (default: 1)" },
 	{ "runs", "N", KEY_RUNS, "turns (default: 5; --quick: 3)" },
 	{ "json", "FILE", KEY_JSON, "write JSON; '-': to standard output, and nothing else" },
@@ -131,12 +131,14 @@ static void bench_choose_engine(struct settings *settings, const char *name)
 
 static void bench_choose_page(struct settings *settings, const char *name)
 {
-	if (!strcasecmp(name, "2M"))
-		settings->pages |= 1u << HUGEMAP_PAGE_2M;
-	else if (!strcasecmp(name, "4K"))
-		settings->pages |= 1u << HUGEMAP_PAGE_4K;
-	else
-		cli_usage(&bench_command, "--page must be 2M or 4K, not '%s'", name);
+	unsigned int page;
+
+	for (page = 0; page < HUGEMAP_PAGES; page++)
+		if (!strcasecmp(name, hugemap_page_names[page])) {
+			settings->pages |= 1u << page;
+			return;
+		}
+	cli_usage(&bench_command, "--page must be auto, 2M or 4K, not '%s'", name);
 }
 
 /* One number, or several separated by commas. */

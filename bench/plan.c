@@ -45,14 +45,11 @@ static void plan_add_kernel(struct plan *plan, const struct scenario *scenario)
 	unsigned int pages = plan->bench->settings.pages;
 
 	if (!pages)
-		pages = BIT(HUGEMAP_PAGE_2M) | (scenario->base_pages ? BIT(HUGEMAP_PAGE_4K) : 0);
-	/* The page size that suits the scenario better comes first. */
-	config.page = HUGEMAP_PAGE_4K;
-	if (pages & BIT(HUGEMAP_PAGE_4K))
-		plan_add(plan, &config);
-	config.page = HUGEMAP_PAGE_2M;
-	if (pages & BIT(HUGEMAP_PAGE_2M))
-		plan_add(plan, &config);
+		pages = BIT(HUGEMAP_PAGE_AUTO) | BIT(HUGEMAP_PAGE_2M) |
+			(scenario->base_pages ? BIT(HUGEMAP_PAGE_4K) : 0);
+	for (config.page = 0; config.page < HUGEMAP_PAGES; config.page++)
+		if (pages & BIT(config.page))
+			plan_add(plan, &config);
 }
 
 static void plan_add_linux(struct plan *plan, const struct scenario *scenario)
@@ -111,8 +108,7 @@ const char *config_title(const struct config *config, const struct scenario *sce
 	if (config->engine == &engine_steer)
 		snprintf(text, size, "HugeMap");
 	else if (config->engine == &engine_kernel)
-		snprintf(text, size, "HugeMap kernel, %s pages",
-			 config->page == HUGEMAP_PAGE_4K ? "4 KB" : "2 MB");
+		snprintf(text, size, "HugeMap kernel, page=%s", hugemap_page_names[config->page]);
 	else if (config->engine == &engine_linux_mmap && config->read_ahead_kb)
 		snprintf(text, size, "Linux mmap, read-ahead %u KB", config->read_ahead_kb);
 	else if (config->engine == &engine_linux_mmap)

@@ -194,7 +194,7 @@ class Bench(unittest.TestCase):
         if reason:
             self.assertTrue(any(reason in note for note in self.data["notes"]))
         for row in rows:
-            self.assertIn(row["page"], ("2M", "4K"))
+            self.assertIn(row["page"], ("auto", "2M", "4K"))
             self.assertTrue(row["ratio_best_linux"] and row["ratio_device"])
             self.assertTrue(row["title"].startswith("HugeMap"))
 

@@ -195,8 +195,8 @@ class Offers:
 
     def test_words_of_an_option_are_completed(self):
         for words, wanted in (
-                (["bench", "--page", ""], {"2M", "4K"}),
-                (["bench", "--page="], {"2M", "4K"}),
+                (["bench", "--page", ""], {"auto", "2M", "4K"}),
+                (["bench", "--page="], {"auto", "2M", "4K"}),
                 (["bench", "--scenario", ""], listed("Scenarios")),
                 (["bench", "--quick", "--engine", ""], listed("Engines")),
                 (["bench", ""], {"ycsb", "curve"}),
