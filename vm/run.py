@@ -41,7 +41,7 @@ KEYS = {
     "lower": "ext4",
     "pool": "64M",
     "opts": "",
-    "timeout": "60",
+    "timeout": "120",
     "args": "",
     "name": "",
     "set": "quick",
@@ -267,7 +267,7 @@ class Session:
         return result
 
     def load(self) -> Result:
-        return self.step("load", f"load {self.load_with}".rstrip(), 60 * self.patience)
+        return self.step("load", f"load {self.load_with}".rstrip(), 180 * self.patience)
 
     def unload(self) -> Result:
         # KASAN keeps freed memory in a quarantine.

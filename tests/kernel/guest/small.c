@@ -4,7 +4,7 @@
  * need more blocks than that. write(2) from a mapping and read(2) into a mapping must still
  * complete, with the right bytes.
  *
- * vm: page=2M,4K,auto lower=ext4 pool=8M timeout=120
+ * vm: page=2M,4K,auto lower=ext4 pool=8M timeout=240
  */
 #include "common.h"
 
