@@ -365,9 +365,10 @@ class Tally:
 
 
 def is_quick(run: Run) -> bool:
-    """Whether a run is in the quick set. Mounts with page=auto also have pages of 4 KB."""
-    pages = run.keys["page"].split(",")
-    return run.keys["set"] == "quick" and not (run.page == "4K" and "auto" in pages)
+    """Whether a run is in the quick set. Mounts with page=auto have pages of both sizes."""
+    pages, lowers = run.keys["page"].split(","), run.keys["lower"].split(",")
+    doubled = run.page == "4K" or (run.page == "2M" and run.lower != lowers[0])
+    return run.keys["set"] == "quick" and not (doubled and "auto" in pages)
 
 
 def chosen(runs: list[Run], patterns: list[str], quick: bool) -> list[Run]:

@@ -42,7 +42,7 @@ static bool quick;
 
 static unsigned int scaled(unsigned int n)
 {
-	return quick ? n / 50 : slow() ? n / 10 : n;
+	return quick ? n / 100 : slow() ? n / 10 : n;
 }
 
 /* A number that is likely to be a limit: small, negative, near a power of two, a block. */
