@@ -120,6 +120,7 @@ struct bench {
 	uint64_t file_size; /* of the user's own file */
 	char read_path[4200];
 	char write_path[4200];
+	char own_dir[4200]; /* of the files that processes have of their own */
 	double device_mb_s; /* a first estimate of the device's speed */
 	time_t date; /* of the start */
 	double started, deadline;
@@ -157,7 +158,9 @@ bool files_create_read(struct bench *bench);
 bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh);
 bool files_cut_tail(struct bench *bench, uint64_t bytes);
 double files_evict(const char *path, uint64_t bytes);
-bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size);
+bool files_create_own(struct bench *bench, const struct run *run);
+double files_evict_run(const struct run *run);
+bool files_verify(struct bench *bench, const struct run *run, char *what, size_t size);
 /*
  * Find a program or script of the benchmark, "bench/report.py": beside the command in the build
  * directory, or where it is installed.

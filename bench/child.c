@@ -225,7 +225,9 @@ static bool child_in_processes(const struct run *run)
  */
 static bool child_is_apart(const struct run *run)
 {
-	return child_in_processes(run) && run->config->engine->apart;
+	bool own = run->scenario->own_files && run->config->engine != &engine_kernel;
+
+	return child_in_processes(run) && (own || run->config->engine->apart);
 }
 
 _Noreturn static void child_process_main(struct worker *worker)
@@ -235,6 +237,10 @@ _Noreturn static void child_process_main(struct worker *worker)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGCHLD, SIG_DFL);
+	if (run->scenario->own_files && child_is_apart(run)) {
+		run->file = worker->index;
+		run->origin = worker->start;
+	}
 	if (child_is_apart(run))
 		engine->open(run);
 	child_worker_main(worker);
@@ -245,7 +251,8 @@ _Noreturn static void child_process_main(struct worker *worker)
 		struct result *shared = run->result;
 
 		run->result = &worker->counted;
-		engine->count(run);
+		if (engine->count)
+			engine->count(run);
 		run->result = shared;
 		engine->close(run);
 	}

@@ -191,8 +191,10 @@ struct result {
  * @scenario: see struct scenario
  * @config: see struct config
  * @content: of the file
- * @path: the file
- * @bytes: length of the part of the file that is used
+ * @path: the file, or with scenario->own_files the directory of the files
+ * @file: of these files, the one that an engine other than hugemap-kernel opens
+ * @origin: the offset in the data of the first byte of that file
+ * @bytes: length of the part of the data that is used
  * @pool_bytes: the pool of the kernel engine
  * @limit_bytes: limit of the memory group, which counts the process's memory and its page
  *	cache; 0 = no group; the pool of the kernel engine is charged to no process
@@ -215,6 +217,8 @@ struct run {
 	const struct config *config;
 	struct content *content;
 	const char *path;
+	unsigned int file;
+	uint64_t origin;
 	uint64_t bytes;
 	uint64_t pool_bytes;
 	uint64_t limit_bytes;
@@ -231,6 +235,16 @@ struct run {
 	double deadline;
 	void *private;
 };
+
+/* A file of a run, and the part of the data that it has. */
+struct run_file {
+	char path[4300];
+	uint64_t start, end;
+};
+
+/* scenario.c: the number of files of a run, and the file @i. */
+unsigned int run_files(const struct run *run);
+void run_file(const struct run *run, unsigned int i, struct run_file *file);
 
 /* The kernel's counters of a process. */
 struct usage {
@@ -292,7 +306,7 @@ void *aligned_space(struct run *run, uint64_t bytes);
 
 /**
  * struct file_map - run->private of these engines
- * @at: the mapping
+ * @at: the address of offset 0 of the data
  * @fd: the file
  * @mount: the mount of the kernel engine; -1 = another engine
  */
@@ -302,8 +316,12 @@ struct file_map {
 	int mount;
 };
 
-/* @advices: of madvise(2), until an MADV_NORMAL; NULL = none */
-void file_map_open(struct run *run, struct file_map *map, const int *advices);
+/*
+ * Make run->private, and map the file of the run. @mount: map all files of the run, on this mount of
+ * the directory that has run->path; -1 = none. @advices: of madvise(2), until an MADV_NORMAL; NULL =
+ * none.
+ */
+struct file_map *file_map_open(struct run *run, int mount, const int *advices);
 const void *file_map_load(struct worker *worker, uint64_t offset, size_t length);
 void *file_map_store(struct worker *worker, uint64_t offset, size_t length, bool whole);
 void file_map_sync(struct run *run, uint64_t offset, uint64_t length);

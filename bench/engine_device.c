@@ -52,9 +52,11 @@ static int device_fd(const struct run *run)
 
 static void device_open(struct run *run)
 {
-	int fd =
-		open(run->path, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+	struct run_file file;
+	int fd;
 
+	run_file(run, run->file, &file);
+	fd = open(file.path, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
 	if (fd < 0)
 		die(run, "O_DIRECT does not work on this file system: %s", strerror(errno));
 	run->private = (void *)(intptr_t)fd;
@@ -98,12 +100,13 @@ static void device_attach(struct worker *worker)
 static void device_transfer(struct run *run, const struct slot *slot, bool write)
 {
 	const struct op *op = &slot->op;
+	off_t at = (off_t)(op->offset - run->origin);
 	ssize_t n;
 
 	if (write)
 		content_restamp(slot->buffer, op->offset, op->length, run->generation);
-	n = write ? pwrite(device_fd(run), slot->buffer, op->length, (off_t)op->offset) :
-		    pread(device_fd(run), slot->read_to, op->length, (off_t)op->offset);
+	n = write ? pwrite(device_fd(run), slot->buffer, op->length, at) :
+		    pread(device_fd(run), slot->read_to, op->length, at);
 	if (n < 0)
 		die(run, "direct I/O: %s", strerror(errno));
 	if ((uint64_t)n != op->length)

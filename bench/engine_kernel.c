@@ -9,8 +9,6 @@
 #include "kernel_mount.h"
 #include "mounts.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,24 +21,19 @@ const char *const hugemap_page_names[HUGEMAP_PAGES] = {
 
 static void kernel_open(struct run *run)
 {
-	struct file_map *map = calloc(1, sizeof(*map));
-	char *dir = strdup(run->path), *name, why[160];
+	char *dir = strdup(run->path), why[160];
 	double start = cli_now();
+	int mount;
 
-	if (!map || !dir)
+	if (!dir)
 		die(run, "too little memory");
-	name = strrchr(dir, '/');
-	*name++ = '\0';
-	map->mount =
-		bench_mount(*dir ? dir : "/", run->config->page, run->pool_bytes, why, sizeof(why));
-	if (map->mount < 0)
+	*strrchr(dir, '/') = '\0';
+	mount = bench_mount(*dir ? dir : "/", run->config->page, run->pool_bytes, why, sizeof(why));
+	if (mount < 0)
 		die(run, "it could not be mounted: %s", why);
 	run->result->pool_s = cli_now() - start;
-	map->fd = openat(map->mount, name, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	if (map->fd < 0)
-		die(run, "%s on its mount: %s", name, strerror(errno));
 	free(dir);
-	file_map_open(run, map, NULL);
+	file_map_open(run, mount, NULL);
 }
 
 /* The module counts hits and read-ahead for the mount as a whole. */

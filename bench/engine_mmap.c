@@ -15,19 +15,43 @@
 /* The distance ahead of a stream up to which pages are populated. */
 #define POPULATE_AHEAD (32 * MB)
 
-void file_map_open(struct run *run, struct file_map *map, const int *advices)
+/* Map a file of the run at its place in the data. */
+static void file_map_one(struct run *run, struct file_map *map, unsigned int i)
 {
 	bool writes = run->scenario->writes;
+	struct run_file file;
+	const char *name = file.path;
 
-	map->at = mmap(aligned_space(run, run->bytes), run->bytes,
-		       writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED, map->fd,
-		       0);
-	if (map->at == MAP_FAILED)
+	run_file(run, i, &file);
+	if (map->mount >= 0) /* relative to the directory of the mount */
+		name += strrchr(run->path, '/') - run->path + 1;
+	map->fd = openat(map->mount, name, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	if (map->fd < 0)
+		die(run, "%s%s: %s", name, map->mount >= 0 ? " on its mount" : "", strerror(errno));
+	if (mmap(map->at + file.start, file.end - file.start,
+		 writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_FIXED, map->fd,
+		 0) == MAP_FAILED)
 		die(run, "mmap: %s", strerror(errno));
+}
+
+struct file_map *file_map_open(struct run *run, int mount, const int *advices)
+{
+	unsigned int i = mount >= 0 ? 0 : run->file, end = mount >= 0 ? run_files(run) : i + 1;
+	struct file_map *map = calloc(1, sizeof(*map));
+
+	if (!map)
+		die(run, "too little memory");
+	*map = (struct file_map){ .at = aligned_space(run, run->bytes), .fd = -1, .mount = mount };
+	for (; i < end; i++) {
+		if (map->fd >= 0)
+			close(map->fd);
+		file_map_one(run, map, i);
+	}
 	for (; advices && *advices != MADV_NORMAL; advices++)
 		if (madvise(map->at, run->bytes, *advices) < 0)
 			die(run, "madvise: %s", strerror(errno));
 	run->private = map;
+	return map;
 }
 
 static void mmap_open(struct run *run)
@@ -38,15 +62,8 @@ static void mmap_open(struct run *run)
 		[ADVICE_HUGEPAGE] = { MADV_HUGEPAGE },
 		[ADVICE_HUGEPAGE_RANDOM] = { MADV_HUGEPAGE, MADV_RANDOM },
 	};
-	struct file_map *map = calloc(1, sizeof(*map));
 
-	if (!map)
-		die(run, "too little memory");
-	map->mount = -1;
-	map->fd = open(run->path, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	if (map->fd < 0)
-		die(run, "%s: %s", run->path, strerror(errno));
-	file_map_open(run, map, advices[run->config->advice]);
+	file_map_open(run, -1, advices[run->config->advice]);
 }
 
 /* worker->private is the offset up to which the worker has populated pages. */

@@ -15,10 +15,13 @@ static int rw_fd(const struct run *run)
 
 static void rw_open(struct run *run)
 {
-	int fd = open(run->path, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+	struct run_file file;
+	int fd;
 
+	run_file(run, run->file, &file);
+	fd = open(file.path, (run->scenario->writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
 	if (fd < 0)
-		die(run, "%s: %s", run->path, strerror(errno));
+		die(run, "%s: %s", file.path, strerror(errno));
 	run->private = (void *)(intptr_t)fd;
 }
 
@@ -37,6 +40,7 @@ static const void *rw_load(struct worker *worker, uint64_t offset, size_t length
 	char *buffer = worker->private;
 	size_t done = 0;
 
+	offset -= worker->run->origin;
 	while (done < length) {
 		ssize_t n = pread(rw_fd(worker->run), buffer + done, length - done,
 				  (off_t)(offset + done));
@@ -60,6 +64,7 @@ static void rw_stored(struct worker *worker, uint64_t offset, size_t length)
 	const char *buffer = worker->private;
 	size_t done = 0;
 
+	offset -= worker->run->origin;
 	while (done < length) {
 		ssize_t n = pwrite(rw_fd(worker->run), buffer + done, length - done,
 				   (off_t)(offset + done));

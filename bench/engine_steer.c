@@ -6,28 +6,18 @@
 #include "engine.h"
 #include "steer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 static void steer_open(struct run *run)
 {
-	bool writes = run->scenario->writes;
-	struct file_map *map = calloc(1, sizeof(*map));
+	struct file_map *map = file_map_open(run, -1, NULL);
+	struct run_file file;
 
-	if (!map)
-		die(run, "too little memory");
-	map->mount = -1;
-	map->fd = open(run->path, (writes ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-	if (map->fd < 0)
-		die(run, "%s: %s", run->path, strerror(errno));
-	file_map_open(run, map, NULL);
+	run_file(run, run->file, &file);
 	steer_configure(&(struct steer_settings){});
-	steer_mapped(map->at, run->bytes, writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
-		     0);
+	steer_mapped(map->at + file.start, file.end - file.start,
+		     run->scenario->writes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, 0);
 }
 
 /* The longest mapping is that of the file. No other mapping should be steered. */

@@ -3,6 +3,7 @@
 #include "bench.h"
 #include "guard.h"
 #include "uapi.h"
+#include "undo.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +63,21 @@ double files_evict(const char *path, uint64_t bytes)
 	return share;
 }
 
+/* Drop the files of a run from the page cache; returns the largest share that stays there. */
+double files_evict_run(const struct run *run)
+{
+	double most = 0, share;
+	struct run_file file;
+	unsigned int i;
+
+	for (i = 0; i < run_files(run); i++) {
+		run_file(run, i, &file);
+		share = files_evict(file.path, file.end - file.start);
+		most = share > most ? share : most;
+	}
+	return most;
+}
+
 /* --- making them --- */
 
 /* Use direct I/O if possible, which leaves nothing in the page cache. */
@@ -98,8 +114,9 @@ static size_t files_piece(uint64_t offset, uint64_t bytes)
 	return bytes - offset < PIECE ? (size_t)(bytes - offset) : (size_t)PIECE;
 }
 
-static bool files_make(struct bench *bench, const char *path, struct content *content,
-		       uint64_t bytes)
+/* Make a file with the data from @start to @end. */
+static bool files_make_part(struct bench *bench, const char *path, struct content *content,
+			    uint64_t start, uint64_t end)
 {
 	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
 	int fd = files_open(path, O_RDWR | O_CREAT | O_TRUNC);
@@ -108,14 +125,15 @@ static bool files_make(struct bench *bench, const char *path, struct content *co
 
 	if (ok) {
 		/* Allocate the file in one piece, if the file system can. */
-		if (fallocate(fd, 0, 0, (off_t)bytes) < 0)
-			ok = ftruncate(fd, (off_t)bytes) == 0;
+		if (fallocate(fd, 0, 0, (off_t)(end - start)) < 0)
+			ok = ftruncate(fd, (off_t)(end - start)) == 0;
 		content_fill(content, buffer, 0, PIECE, 0);
 	}
-	for (at = 0; ok && at < bytes; at += PIECE) {
+	for (at = start; ok && at < end; at += PIECE) {
 		content_restamp(buffer, at, PIECE, 0);
-		ok = files_transfer(fd, buffer, files_piece(at, bytes), at, true) &&
-		     bench_progress(bench, "making a file", (double)at / (double)bytes);
+		ok = files_transfer(fd, buffer, files_piece(at, end), at - start, true) &&
+		     bench_progress(bench, "making a file",
+				    (double)(at - start) / (double)(end - start));
 	}
 	ok = ok && fsync(fd) == 0;
 	if (!ok && !bench_interrupted())
@@ -123,7 +141,15 @@ static bool files_make(struct bench *bench, const char *path, struct content *co
 	if (fd >= 0)
 		close(fd);
 	free(buffer);
-	content_written(content, 0, bytes, 0);
+	content_written(content, start, end - start, 0);
+	return ok;
+}
+
+static bool files_make(struct bench *bench, const char *path, struct content *content,
+		       uint64_t bytes)
+{
+	bool ok = files_make_part(bench, path, content, 0, bytes);
+
 	content->known = ok && bytes == content->pages * CONTENT_PAGE;
 	return ok;
 }
@@ -171,14 +197,29 @@ bool files_create_read(struct bench *bench)
 	return files_make(bench, bench->read_path, content, bench->settings.size);
 }
 
+/* Create a new file without any data. */
+static bool files_make_fresh(struct bench *bench, const char *path, uint64_t bytes)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	bool ok = fd >= 0 && !ftruncate(fd, (off_t)bytes);
+
+	if (!ok)
+		bench_error(bench, "%s could not be made: %s", path, strerror(errno));
+	/* The deletion of the old file must not slow the next run down. */
+	if (ok)
+		syncfs(fd);
+	if (fd >= 0)
+		close(fd);
+	usleep(SETTLE);
+	return ok;
+}
+
 /*
  * Provide the file that a run writes. With @fresh, it is a new file without any data.
  * Otherwise keep the file if its content is known, or make it.
  */
 bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 {
-	int fd;
-
 	if (!bench->write_content)
 		bench->write_content = content_create(bench->settings.size, false);
 	if (!bench->write_content)
@@ -188,18 +229,31 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 		       files_make(bench, bench->write_path, bench->write_content, bytes);
 	unlink(bench->write_path);
 	bench->write_content->known = false;
-	fd = open(bench->write_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0) {
-		bench_error(bench, "%s could not be made: %s", bench->write_path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return false;
+	return files_make_fresh(bench, bench->write_path, bytes);
+}
+
+/* Provide the files of a run whose processes have a file each: new ones, or with their data. */
+bool files_create_own(struct bench *bench, const struct run *run)
+{
+	struct content **content = run->scenario->writes ? &bench->write_content :
+							   &bench->read_content;
+	struct run_file file;
+	unsigned int i;
+	bool ok;
+
+	if (!*content)
+		*content = content_create(bench->settings.size, false);
+	tree_remove(run->path);
+	ok = *content && !mkdir(run->path, 0700);
+	if (!ok)
+		bench_error(bench, "%s could not be made: %s", run->path, strerror(errno));
+	for (i = 0; ok && i < run_files(run); i++) {
+		run_file(run, i, &file);
+		ok = run->scenario->fresh ?
+			     files_make_fresh(bench, file.path, file.end - file.start) :
+			     files_make_part(bench, file.path, *content, file.start, file.end);
 	}
-	/* The deletion of the old file must not slow the next run down. */
-	syncfs(fd);
-	usleep(SETTLE);
-	close(fd);
-	return true;
+	return ok;
 }
 
 /* Remove the data that earlier runs have written to the second half of the file. */
@@ -220,29 +274,30 @@ bool files_cut_tail(struct bench *bench, uint64_t bytes)
 
 /* --- checking --- */
 
-/* Does the device hold the data of the last writes? If not, describe the fault in @what. */
-bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size)
+static bool files_verify_one(struct bench *bench, const struct run_file *file, char *what,
+			     size_t size)
 {
 	const struct content *content = bench->write_content;
 	uint64_t at, wrong;
 	char *buffer = aligned_alloc(CONTENT_PAGE, PIECE);
-	int fd = files_open(bench->write_path, O_RDONLY);
+	int fd = files_open(file->path, O_RDONLY);
 	bool ok = buffer && fd >= 0;
 
 	if (!ok)
 		snprintf(what, size, "the file could not be opened to check it: %s",
 			 strerror(errno));
-	for (at = 0; ok && at < bytes; at += PIECE) {
-		size_t length = files_piece(at, bytes);
+	for (at = file->start; ok && at < file->end; at += PIECE) {
+		size_t length = files_piece(at, file->end);
 
-		if (!bench_progress(bench, "checking what was written", (double)at / (double)bytes))
+		if (!bench_progress(bench, "checking what was written",
+				    (double)(at - file->start) / (double)(file->end - file->start)))
 			break;
-		ok = files_transfer(fd, buffer, length, at, false);
+		ok = files_transfer(fd, buffer, length, at - file->start, false);
 		if (!ok) {
 			snprintf(what, size, "reading it back failed: %s", strerror(errno));
 		} else if (!content_matches(content, buffer, at, length, &wrong)) {
 			snprintf(what, size, "wrong data in the file at offset %llu",
-				 (unsigned long long)wrong);
+				 (unsigned long long)(wrong - file->start));
 			ok = false;
 		}
 	}
@@ -250,6 +305,20 @@ bool files_verify(struct bench *bench, uint64_t bytes, char *what, size_t size)
 		close(fd);
 	free(buffer);
 	return ok;
+}
+
+/* Does the device hold the data of the last writes? If not, describe the fault in @what. */
+bool files_verify(struct bench *bench, const struct run *run, char *what, size_t size)
+{
+	struct run_file file;
+	unsigned int i;
+
+	for (i = 0; i < run_files(run); i++) {
+		run_file(run, i, &file);
+		if (!files_verify_one(bench, &file, what, size))
+			return false;
+	}
+	return true;
 }
 
 /* --- the speed of the device --- */
@@ -304,9 +373,11 @@ int files_prepare(struct bench *bench)
 		return -ENAMETOOLONG;
 	snprintf(bench->write_path, sizeof(bench->write_path), "%s/hugemap-bench.%d.write", dir,
 		 getpid());
+	snprintf(bench->own_dir, sizeof(bench->own_dir), "%s/hugemap-bench.%d.own", dir, getpid());
 	if (!bench->settings.keep) {
 		guard_file(bench->read_path);
 		guard_file(bench->write_path);
+		guard_tree(bench->own_dir);
 	}
 	return 0;
 }

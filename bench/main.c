@@ -93,9 +93,9 @@ const struct cli_command bench_command = {
 	.parts = parts,
 	.notes =
 		"Commands:  ycsb curve\n"
-		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore log "
-		"zipf-4k hot-tenth hot-limit strided backward four-streams scan-twice scan-random-scan "
-		"load-shuffled load-sparse log-read curve-seq curve-rand cost\n"
+		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore "
+		"checkpoint-own restore-own log zipf-4k hot-tenth hot-limit strided backward four-streams "
+		"scan-twice scan-random-scan load-shuffled load-sparse log-read curve-seq curve-rand cost\n"
 		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"
@@ -248,17 +248,19 @@ static void bench_complete(struct settings *settings, bool curve)
 	if (!settings->engines)
 		settings->engines = ~0u;
 	for (i = 0; i < nscenarios; i++) {
-		if (settings->file && scenarios[i].writes) {
-			if (settings->scenarios & 1u << i)
-				cli_usage(&bench_command,
-					  "%s writes, and --file names a file that is only read",
-					  scenarios[i].name);
+		if (!settings->file || !(settings->scenarios & 1u << i))
 			continue;
-		}
+		if (scenarios[i].writes)
+			cli_usage(&bench_command,
+				  "%s writes, and --file names a file that is only read",
+				  scenarios[i].name);
+		if (scenarios[i].own_files)
+			cli_usage(&bench_command, "%s reads several files, and --file names one",
+				  scenarios[i].name);
 	}
 	if (!settings->scenarios)
 		for (i = 0; i < nscenarios; i++)
-			if (scenarios[i].curve == curve &&
+			if (scenarios[i].curve == curve && !scenarios[i].own_files &&
 			    (!settings->quick || scenarios[i].quick || curve) &&
 			    !(settings->file && scenarios[i].writes))
 				settings->scenarios |= 1u << i;

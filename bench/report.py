@@ -43,6 +43,8 @@ SCENARIOS = {
     "mixed": "Read 4 KB at random places and change 3 in 10, until durable",
     "checkpoint": "Processes write their parts of a new file, until durable",
     "restore": "Processes read their parts of a file, cold",
+    "checkpoint-own": "Processes write a new file each, until durable",
+    "restore-own": "Processes read a file each, cold",
     "log": "Append records of 1 to 4 KB, durable every 1 MB",
     "zipf-4k": "Read 4 KB, some pages far more often than others (Zipf 0.99), cold",
     "hot-tenth": "Read 4 KB at random places, 9 in 10 in a tenth of the file, cold",
@@ -60,7 +62,7 @@ SCENARIOS = {
     "cost": "Loads from a small file, and memory of the program's own that comes and goes",
 }
 
-IN_PROCESSES = {"checkpoint", "restore"}
+IN_PROCESSES = {"checkpoint", "restore", "checkpoint-own", "restore-own"}
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1d2126; --faint: #5c6570;

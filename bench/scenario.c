@@ -4,6 +4,7 @@
 #include "content.h"
 #include "engine.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define BIT(n) (1u << (n))
@@ -107,6 +108,28 @@ const struct scenario scenarios[] = {
 		.advices = FOR_STREAMS | POPULATE,
 		.op_bytes = 2 * MB,
 		.processes = true,
+		.deep = true,
+	},
+	{
+		.name = "checkpoint-own",
+		.title = "processes write a new file each, and sync it",
+		.next = next_stream_write,
+		.advices = FOR_STREAMS | POPULATE,
+		.op_bytes = 2 * MB,
+		.processes = true,
+		.own_files = true,
+		.writes = true,
+		.fresh = true,
+		.deep = true,
+	},
+	{
+		.name = "restore-own",
+		.title = "processes read a file each, cold",
+		.next = next_stream_read,
+		.advices = FOR_STREAMS | POPULATE,
+		.op_bytes = 2 * MB,
+		.processes = true,
+		.own_files = true,
 		.deep = true,
 	},
 	{
@@ -289,16 +312,38 @@ const char *scenario_workers(const struct scenario *scenario, unsigned int n)
 	return n == 1 ? "thread" : "threads";
 }
 
-void worker_init(struct worker *worker, const struct run *run, unsigned int index)
+static uint64_t worker_edge(const struct run *run, unsigned int index)
 {
 	uint32_t step = run->scenario->sync_bytes ? run->scenario->sync_bytes : run->op_bytes;
-	uint64_t pieces = run->bytes / step;
 
+	return run->bytes / step * index / run->threads * step;
+}
+
+unsigned int run_files(const struct run *run)
+{
+	return run->scenario->own_files ? run->threads : 1;
+}
+
+void run_file(const struct run *run, unsigned int i, struct run_file *file)
+{
+	if (!run->scenario->own_files) {
+		snprintf(file->path, sizeof(file->path), "%s", run->path);
+		file->start = 0;
+		file->end = run->bytes;
+		return;
+	}
+	snprintf(file->path, sizeof(file->path), "%s/%u", run->path, i);
+	file->start = worker_edge(run, i);
+	file->end = worker_edge(run, i + 1);
+}
+
+void worker_init(struct worker *worker, const struct run *run, unsigned int index)
+{
 	*worker = (struct worker){
 		.run = (struct run *)run,
 		.index = index,
-		.start = pieces * index / run->threads * step,
-		.end = pieces * (index + 1) / run->threads * step,
+		.start = worker_edge(run, index),
+		.end = worker_edge(run, index + 1),
 		.random = run->seed + index * 0x632be59bd9b4e019ull,
 		.ops_max = run->ops_max / run->threads,
 	};

@@ -76,7 +76,9 @@ static struct run turns_make_run(const struct turns *turns, const struct config 
 		.scenario = scenario,
 		.config = config,
 		.content = scenario->writes ? bench->write_content : bench->read_content,
-		.path = scenario->writes ? bench->write_path : bench->read_path,
+		.path = scenario->own_files ? bench->own_dir :
+			scenario->writes    ? bench->write_path :
+					      bench->read_path,
 		.bytes = turns->bytes,
 		.pool_bytes = turns->pool,
 		.read_ahead_kb = config->read_ahead_kb,
@@ -104,16 +106,19 @@ static bool turns_prepare(struct turns *turns, struct run *run)
 	struct bench *bench = turns->bench;
 
 	if (!run->scenario->writes) {
-		run->result->warm = files_evict(run->path, run->bytes);
+		run->result->warm = files_evict_run(run);
 		return true;
 	}
 	run->generation = ++bench->generation;
 	if (run->scenario->tail && !files_cut_tail(bench, run->bytes))
 		return false;
-	if (!files_create_write(bench, run->scenario->fresh ? run->bytes : bench->settings.size,
-				run->scenario->fresh))
+	if (run->scenario->own_files ?
+		    !files_create_own(bench, run) :
+		    !files_create_write(bench,
+					run->scenario->fresh ? run->bytes : bench->settings.size,
+					run->scenario->fresh))
 		return false;
-	run->result->warm = run->scenario->fresh ? 0 : files_evict(run->path, run->bytes);
+	run->result->warm = run->scenario->fresh ? 0 : files_evict_run(run);
 	return true;
 }
 
@@ -190,8 +195,7 @@ static void turns_one_run(struct turns *turns, struct row *row, unsigned int tur
 			"In %s, the random part of some runs was ended by the clock; the rest is "
 			"counted in as it would have gone on.",
 			turns->scenario->name);
-	if (last && turns->scenario->writes &&
-	    !files_verify(bench, run.bytes, wrong, sizeof(wrong))) {
+	if (last && turns->scenario->writes && !files_verify(bench, &run, wrong, sizeof(wrong))) {
 		bench->write_content->known = false;
 		turns_fail_row(turns, row, title, wrong);
 		return;
@@ -322,6 +326,21 @@ static uint64_t turns_round_down(uint64_t bytes)
 	return bytes / BLOCK * BLOCK;
 }
 
+/* Make the files that all runs of a scenario use. */
+static bool turns_create_files(struct turns *turns)
+{
+	const struct config config = { .engine = &engine_linux_mmap };
+	const struct scenario *scenario = turns->scenario;
+	struct run run = turns_make_run(turns, &config, 0);
+
+	if (scenario->own_files)
+		return files_create_own(turns->bench, &run);
+	if (scenario->writes)
+		return files_create_write(turns->bench, turns->bench->settings.size,
+					  scenario->fresh);
+	return files_create_read(turns->bench);
+}
+
 void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads)
 {
 	struct turns turns = {
@@ -347,16 +366,14 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 	turns.group = turns_add_group(&turns);
 	if (!turns.group)
 		return;
-	if (!scenario->writes && !files_create_read(bench))
-		return;
-	if (scenario->writes && !files_create_write(bench, bench->settings.size, scenario->fresh))
+	if (!turns_create_files(&turns))
 		return;
 	for (i = 0; i < turns.group->nrows; i++)
 		if (turns.group->rows[i].config.engine == &engine_device && scenario->deep)
 			turns.group->rows[i].config.depth = turns_best_depth(&turns);
 	turns_take(&turns);
-	/* The second half of the file is a hole: another scenario cannot use it. */
-	if (scenario->tail)
+	/* The second half of the file is a hole, or the data is in files of the processes. */
+	if (scenario->tail || (scenario->own_files && scenario->writes))
 		bench->write_content->known = false;
 	rows_sum_up(turns.group->rows, turns.group->nrows);
 }

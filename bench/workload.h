@@ -44,6 +44,8 @@ struct op {
  * @tail: the second half of the file is a hole
  * @records: the operations write records of any length
  * @processes: the workers are processes instead of threads
+ * @own_files: each process has a file of its own, which has its part of the data; only run on
+ *	request
  * @deep: the device gets several operations at a time, as many as are fastest; otherwise it gets
  *	one at a time, as from a program that loads and stores
  * @in_memory: everything is brought into memory before the clock starts
@@ -70,6 +72,7 @@ struct scenario {
 	bool tail;
 	bool records;
 	bool processes;
+	bool own_files;
 	bool deep;
 	bool in_memory;
 	bool cost;
