@@ -80,7 +80,7 @@ struct settings {
  * @ratio_device: performance relative to the device row; 0 in rows that are not HugeMap's
  * @ratio_best_linux: ... to the best Linux mmap row, with read_ahead_kb as found
  * @ratio_default_linux: ... to Linux mmap without advice, with read_ahead_kb as found
- * @ratio_read_ahead: ... to Linux mmap without advice, with read_ahead_kb at 128
+ * @ratio_read_ahead: the same to Linux mmap without advice, with read_ahead_kb at 128 for both
  * @best_linux: this is the best Linux mmap row
  */
 struct row {

@@ -111,7 +111,7 @@ static void demo_explain_read_ahead(const struct bench *bench)
 		       STOCK_READ_AHEAD_KB);
 	printf(".\n");
 	if (limits_try_stock(bench->limits))
-		printf("\"At %u\": the same with the usual setting: the gain on most machines.\n",
+		printf("\"At %u\": both with the usual setting: the gain on most machines.\n",
 		       STOCK_READ_AHEAD_KB);
 }
 

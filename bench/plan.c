@@ -52,9 +52,18 @@ static void plan_add_kernel(struct plan *plan, const struct scenario *scenario)
 			plan_add(plan, &config);
 }
 
+/* There is nothing to read ahead in a new file, or in a file that is in memory. */
+static void plan_add_stock(struct plan *plan, const struct scenario *scenario,
+			   const struct engine *engine)
+{
+	struct config config = { .engine = engine, .read_ahead_kb = STOCK_READ_AHEAD_KB };
+
+	if (limits_try_stock(plan->bench->limits) && !scenario->fresh && !scenario->in_memory)
+		plan_add(plan, &config);
+}
+
 static void plan_add_linux(struct plan *plan, const struct scenario *scenario)
 {
-	const struct limits *limits = plan->bench->limits;
 	struct config config = { .engine = &engine_linux_mmap };
 	unsigned int advice, useful = scenario->advices | BIT(ADVICE_DEFAULT);
 
@@ -63,12 +72,7 @@ static void plan_add_linux(struct plan *plan, const struct scenario *scenario)
 		if (useful & BIT(advice))
 			plan_add(plan, &config);
 	}
-	/* There is nothing to read ahead in a new file, or in a file that is in memory. */
-	if (limits_try_stock(limits) && !scenario->fresh && !scenario->in_memory) {
-		config.advice = ADVICE_DEFAULT;
-		config.read_ahead_kb = STOCK_READ_AHEAD_KB;
-		plan_add(plan, &config);
-	}
+	plan_add_stock(plan, scenario, &engine_linux_mmap);
 	if (!scenario->in_memory)
 		plan_add(plan, &(struct config){ .engine = &engine_linux_rw });
 }
@@ -83,6 +87,7 @@ unsigned int plan_configs(const struct bench *bench, const struct scenario *scen
 		plan_add(&plan, &(struct config){ .engine = &engine_linux_mmap });
 		return plan.n;
 	}
+	plan_add_stock(&plan, scenario, &engine_steer);
 	if (!bench->kernel_reason)
 		plan_add_kernel(&plan, scenario);
 	plan_add_linux(&plan, scenario);
@@ -105,7 +110,9 @@ const char *config_title(const struct config *config, const struct scenario *sce
 		[ADVICE_POPULATE] = "MADV_POPULATE",
 	};
 
-	if (config->engine == &engine_steer)
+	if (config->engine == &engine_steer && config->read_ahead_kb)
+		snprintf(text, size, "HugeMap, read-ahead %u KB", config->read_ahead_kb);
+	else if (config->engine == &engine_steer)
 		snprintf(text, size, "HugeMap");
 	else if (config->engine == &engine_kernel)
 		snprintf(text, size, "HugeMap kernel, page=%s", hugemap_page_names[config->page]);

@@ -46,7 +46,7 @@ static double row_ratio(const struct row *row, const struct row *other)
 	unsigned int n, i, valid = 0;
 	double ratios[MAX_RUNS];
 
-	if (!other)
+	if (!row || !other)
 		return 0;
 	n = row->nresults < other->nresults ? row->nresults : other->nresults;
 	for (i = 0; i < n; i++) {
@@ -99,17 +99,28 @@ static void row_sum_up(struct row *row)
 	row->value = median(values, row->nresults);
 }
 
+static const struct row *row_with_stock(const struct row *rows, unsigned int n, const char *engine)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (row_is_engine(&rows[i], engine) && rows[i].config.read_ahead_kb)
+			return &rows[i];
+	return NULL;
+}
+
 void rows_sum_up(struct row *rows, unsigned int n)
 {
-	struct row *best = NULL, *usual = NULL, *device = NULL, *short_ahead = NULL;
+	const struct row *stock_linux = row_with_stock(rows, n, "linux-mmap");
+	const struct row *stock_steer = row_with_stock(rows, n, "hugemap-steer");
+	struct row *best = NULL, *usual = NULL, *device = NULL;
 	unsigned int i;
 
 	for (i = 0; i < n; i++) {
 		row_sum_up(&rows[i]);
-		if (row_is_engine(&rows[i], "linux-mmap") && rows[i].config.read_ahead_kb)
-			/* Only root can set read_ahead_kb, so it does not count as advice. */
-			short_ahead = &rows[i];
-		else if (row_is_engine(&rows[i], "linux-mmap") && row_is_better(&rows[i], best))
+		/* Only root can set read_ahead_kb, so it does not count as advice. */
+		if (row_is_engine(&rows[i], "linux-mmap") && !rows[i].config.read_ahead_kb &&
+		    row_is_better(&rows[i], best))
 			best = &rows[i];
 		if (row_is_default(&rows[i]))
 			usual = &rows[i];
@@ -119,12 +130,15 @@ void rows_sum_up(struct row *rows, unsigned int n)
 	if (best)
 		best->best_linux = true;
 	for (i = 0; i < n; i++) {
-		if (!config_is_hugemap(&rows[i].config))
+		if (!config_is_hugemap(&rows[i].config) || rows[i].config.read_ahead_kb)
 			continue;
 		rows[i].ratio_device = row_ratio(&rows[i], device);
 		rows[i].ratio_best_linux = row_ratio(&rows[i], best);
 		rows[i].ratio_default_linux = row_ratio(&rows[i], usual);
-		rows[i].ratio_read_ahead = row_ratio(&rows[i], short_ahead);
+		/* The kernel engine ignores read_ahead_kb. */
+		rows[i].ratio_read_ahead =
+			row_ratio(row_is_engine(&rows[i], "hugemap-steer") ? stock_steer : &rows[i],
+				  stock_linux);
 	}
 }
 
@@ -170,14 +184,15 @@ const struct row *group_best_linux(const struct group *group)
 	return NULL;
 }
 
-/* The best row of an engine. */
+/* The best row of an engine, with read_ahead_kb as found. */
 const struct row *group_of_engine(const struct group *group, const char *name)
 {
 	const struct row *best = NULL;
 	unsigned int i;
 
 	for (i = 0; i < group->nrows; i++)
-		if (row_is_engine(&group->rows[i], name) && row_is_better(&group->rows[i], best))
+		if (row_is_engine(&group->rows[i], name) && !group->rows[i].config.read_ahead_kb &&
+		    row_is_better(&group->rows[i], best))
 			best = &group->rows[i];
 	return best;
 }

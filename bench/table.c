@@ -103,7 +103,7 @@ static void table_print_verdict(const struct row *row)
 {
 	char title[64];
 
-	if (!row->nresults || !config_is_hugemap(&row->config))
+	if (!row->nresults || !config_is_hugemap(&row->config) || row->config.read_ahead_kb)
 		return;
 	config_title(&row->config, row->scenario, title, sizeof(title));
 	printf("  %s:", title);
@@ -112,7 +112,7 @@ static void table_print_verdict(const struct row *row)
 	if (row->ratio_default_linux > 0)
 		printf(" %.2f x the default,", row->ratio_default_linux);
 	if (row->ratio_read_ahead > 0)
-		printf(" %.2f x the default with read_ahead_kb %u,", row->ratio_read_ahead,
+		printf(" %.2f x the default if read_ahead_kb is %u,", row->ratio_read_ahead,
 		       STOCK_READ_AHEAD_KB);
 	if (row->ratio_device > 0)
 		printf(" %.2f of %s,", row->ratio_device,

@@ -130,7 +130,7 @@ class Bench(unittest.TestCase):
         self.assertEqual({v["scenario"] for v in sums["each"]}, SCENARIOS - {"cost"})
         for verdict in sums["each"]:
             rows = [r for r in self.rows if r["scenario"] == verdict["scenario"]]
-            steer, = (r for r in rows if r["engine"] == "hugemap-steer")
+            steer = next(r for r in rows if r["engine"] == "hugemap-steer")
             best, = (r for r in rows if r["best_linux"])
             with self.subTest(verdict["scenario"]):
                 self.assertEqual(verdict["best_linux"], best["title"])
@@ -159,6 +159,18 @@ class Bench(unittest.TestCase):
         for row in self.rows:
             if row["best_linux"]:
                 self.assertEqual(row["read_ahead_kb"], found, row["title"])
+
+    def test_both_sides_of_the_ratio_at_128_have_read_ahead_128(self):
+        def speeds(rows, engine):
+            row, = (r for r in rows if r["engine"] == engine and r["read_ahead_kb"] == 128
+                    and r["advice"] in (None, "default"))
+            return [run["bytes"] / run["seconds"] for run in row["runs"]]
+
+        rows = [r for r in self.rows if r["scenario"] == "seq-read"]
+        if not rows[0]["ratio_read_ahead"]:
+            self.skipTest("read_ahead_kb cannot be changed here, or is 128")
+        ratios = [a / b for a, b in zip(speeds(rows, "hugemap-steer"), speeds(rows, "linux-mmap"))]
+        self.assertAlmostEqual(rows[0]["ratio_read_ahead"], statistics.median(ratios), delta=0.01)
 
     def test_both_settings_of_read_ahead_are_shown(self):
         """The setting of this machine, which comes first, and that of most machines."""
