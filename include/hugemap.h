@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * libhugemap: memory-mapped files that need no tuning.
+ * libhugemap: less waiting for memory-mapped files.
  *
  * A program maps a file, or a block device, and uses loads and stores. The mapping is
  * Linux's own: everything that mmap(2) promises holds, for children, other processes,

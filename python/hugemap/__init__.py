@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""Memory-mapped files that need no tuning.
+"""Less waiting for memory-mapped files.
 
     hugemap.install()
     a = hugemap.memmap("data", dtype="f4", mode="r", shape=(1000, 768))
