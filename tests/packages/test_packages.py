@@ -25,7 +25,7 @@ import debian_root
 import sources
 
 # The series of the newest kernel whose headers the suite has, from -security or -backports. The
-# tests module-6.12 and module-install-dkms build the module for the older ones.
+# tests vm and module-6.12 build the module for the older ones.
 KERNELS = {"bookworm": "6.12", "trixie": "7"}
 DKMS = "hugemap-dkms"
 PACKAGES = [DKMS, "hugemap", "libhugemap-dev", "libhugemap0", "python3-hugemap"]

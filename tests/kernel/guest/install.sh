@@ -3,7 +3,8 @@
 #
 # After `make module-install`, modprobe finds a module that was built for the kernel. The
 # test runs in a mount name space with /usr/src, /lib/modules and /var/lib/dkms in memory,
-# so it never changes the machine.
+# so it never changes the machine. The module has one source file there, with the module's own
+# MODULE_*() lines. The tests of packages build the whole module by dkms.
 #
 #	install.sh dkms		with dkms, whose status must list the module
 #	install.sh plain	without dkms
@@ -63,6 +64,21 @@ mount --bind "$work/modules" /lib/modules
 if [ "$way" = plain ] && dkms=$(command -v dkms); then
 	mount --bind /dev/null "$dkms"
 fi
+
+# A kernel/ with one probe and one file, for both ways of building.
+mkdir -p "$work/kernel/cache" "$work/kernel/compat/probes"
+cp "$top/kernel/Kbuild" "$top/kernel/dkms.conf" "$work/kernel/"
+cp "$top/kernel/cache/meson.build" "$work/kernel/cache/"
+cp "$top/kernel/compat/probe.sh" "$work/kernel/compat/"
+cp "$top/kernel/compat/probes/vm_flags_set.c" "$work/kernel/compat/probes/"
+{
+	echo '#include <linux/fs.h>'
+	echo '#include <linux/module.h>'
+	echo '#include <hugemap_ioctl.h>'
+	echo '#include "probed.h"'
+	grep '^MODULE_' "$top/kernel/main.c"
+} >"$work/kernel/main.c"
+mount --bind "$work/kernel" "$top/kernel"
 
 install_module() {
 	make -C "$top" --no-print-directory module-install "RELEASE=$1"
