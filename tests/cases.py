@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """Print single cases in the format of cmocka, for tools/tally-tests.py."""
 import contextlib
+import os
 import time
 import traceback
 from collections.abc import Iterator
@@ -8,6 +9,11 @@ from collections.abc import Iterator
 
 class Skipped(Exception):
     """The machine does not allow a case; the text has the reason."""
+
+
+def processor_time() -> float:
+    """The CPU time of this process and of its children that have ended, in seconds."""
+    return sum(os.times()[:4])
 
 
 class Cases:
@@ -18,7 +24,7 @@ class Cases:
     def case(self, name: str) -> Iterator[None]:
         """Run a case. An exception fails it, and the next case runs."""
         print(f"[ RUN      ] {name}", flush=True)
-        begin, outcome = time.monotonic(), "      OK"
+        begin, used, outcome = time.monotonic(), processor_time(), "      OK"
         try:
             yield
         except Skipped as error:
@@ -28,7 +34,7 @@ class Cases:
             print(traceback.format_exc())
             self.failed.append(name)
             outcome = " FAILED "
-        print(f"  {time.monotonic() - begin:.0f} s")
+        print(f"  {time.monotonic() - begin:.0f} s, CPU {processor_time() - used:.0f} s")
         print(f"[ {outcome} ] {name}", flush=True)
 
     def status(self) -> int:
