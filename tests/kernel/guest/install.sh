@@ -4,7 +4,7 @@
 # After `make module-install`, modprobe finds a module that was built for the kernel. The
 # test runs in a mount name space with /usr/src, /lib/modules and /var/lib/dkms in memory,
 # so it never changes the machine. The module has one source file there, with the module's own
-# MODULE_*() lines. The tests of packages build the whole module by dkms.
+# MODULE_*() lines. packages-trixie builds the whole module by dkms.
 #
 #	install.sh dkms		with dkms, whose status must list the module
 #	install.sh plain	without dkms
