@@ -129,7 +129,8 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
  * @file: the file
  * @pgoff: the first page
  * @npages: how many
- * @zero_fill: the file has no data there: a fill zeroes the frame instead of reading
+ * @zero_fill: the file has no data there: a fill zeroes the frame instead of reading. False: it may
+ *	have data there, and holes.
  *
  * For pages that are not cached. The call changes only blocks whose leaf exists; the others
  * get their bits with their leaf. So the caller sets the size first when it makes the file

@@ -325,13 +325,11 @@ static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end,
 		hm_bit_set(pos->leaf->zero_fill, pos->leaf_slot);
 	else if (!zero_fill)
 		hm_bit_clear(pos->leaf->zero_fill, pos->leaf_slot);
-	/* The rest of the block may still have holes, so data in a part does not clear this bit. */
-	if (zero_fill)
-		hm_bit_set(pos->leaf->needs_alloc, pos->leaf_slot);
+	/* Each page may have a hole, also beside data. */
+	hm_bit_set(pos->leaf->needs_alloc, pos->leaf_slot);
 	for (; base && first < end; first++) {
 		hm_index_set_bit_to(base->zero_fill, (u32)(first - start), zero_fill);
-		if (zero_fill)
-			hm_bit_set(base->needs_alloc, (u32)(first - start));
+		hm_bit_set(base->needs_alloc, (u32)(first - start));
 	}
 }
 
@@ -386,7 +384,7 @@ static void hm_index_set_range(struct hm_file *file, u64 pgoff, u64 npages, bool
 
 void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zero_fill)
 {
-	if (zero_fill && npages)
+	if (npages)
 		hm_atomic_set(&file->needs_alloc, 1);
 	hm_index_set_range(file, pgoff, npages, false, zero_fill);
 }

@@ -56,6 +56,13 @@ static u64 change_end_of(loff_t end)
 	return end == LLONG_MAX ? U64_MAX : round_up(hugemap_pages(end), (u64)HM_BLOCK_PAGES);
 }
 
+bool hugemap_grows_in_page(const struct hugemap_inode *hi, loff_t old, loff_t size)
+{
+	loff_t end = hi->lower ? round_up(old, (loff_t)i_blocksize(hi->lower)) : 0;
+
+	return end < size && end % HM_PAGE_SIZE;
+}
+
 /*
  * Write data that the change would lose: units that reach out of a discarded range; units beyond
  * the end of the lower file, if the lower file must catch up; and the page with the end of the
@@ -81,6 +88,30 @@ static int change_write_before(struct hugemap_inode *hi, loff_t start, loff_t en
 	return err;
 }
 
+/*
+ * The lower file system has freed the blocks that lie in a range. If its blocks are smaller than
+ * pages, the first and the last page may have data in other blocks. They need blocks as well before
+ * the next store.
+ */
+static void change_note_edges(struct hugemap_inode *hi, loff_t start, loff_t end)
+{
+	loff_t block = i_blocksize(hi->lower);
+
+	start = round_up(start, block);
+	end = round_down(end, block);
+	if (start < end && start % HM_PAGE_SIZE)
+		hugemap_note_zero_fill(hi, (u64)start >> HM_PAGE_SHIFT, 1, false);
+	if (start < end && end % HM_PAGE_SIZE)
+		hugemap_note_zero_fill(hi, (u64)end >> HM_PAGE_SHIFT, 1, false);
+}
+
+/* The file has grown. A store to the page with its old end needs blocks for the rest of the page. */
+static void change_note_old_end(struct hugemap_inode *hi, loff_t old_size, loff_t size)
+{
+	if (hugemap_grows_in_page(hi, old_size, size))
+		hugemap_note_zero_fill(hi, (u64)old_size >> HM_PAGE_SHIFT, 1, false);
+}
+
 /* Update the core's knowledge of holes in a range that has changed. */
 static void change_note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff_t end,
 				    loff_t old_size, loff_t size, enum hugemap_change what)
@@ -94,18 +125,18 @@ static void change_note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff
 	if (beyond > old_end)
 		hugemap_note_zero_fill(hi, old_end, (beyond | HUGEMAP_BLOCK_MASK) + 1 - old_end,
 				       true);
+	change_note_old_end(hi, old_size, size);
 	if (what == HUGEMAP_KEEP) {
 		/* After direct I/O or a clone the range may hold data, and may have holes. */
 		last = min(end == LLONG_MAX ? beyond : hugemap_pages(end), beyond);
-		if (last > first) {
-			hugemap_note_zero_fill(hi, first, last - first, true);
+		if (last > first)
 			hugemap_note_zero_fill(hi, first, last - first, false);
-		}
 	} else if (end != LLONG_MAX) {
 		first = hugemap_pages(start);
 		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
 		if (last > first)
 			hugemap_note_zero_fill(hi, first, last - first, true);
+		change_note_edges(hi, start, end);
 	}
 	if (old_end > beyond)
 		hugemap_note_zero_fill(hi, beyond, (old_end | HUGEMAP_BLOCK_MASK) + 1 - beyond,
@@ -467,10 +498,13 @@ static ssize_t change_grow(struct hugemap_inode *hi, ssize_t (*change)(void *arg
 
 	hugemap_yield_to_stores(hi);
 	filemap_invalidate_lock(inode->i_mapping);
-	/* Appended data goes first: after a power cut it must not read as zeros. */
+	/*
+	 * Appended data goes first: after a power cut it must not read as zeros. If the page with
+	 * the old end is dirty, it is written before it needs blocks for the rest of the page.
+	 */
 	size = min(i_size_read(hi->lower), READ_ONCE(hi->data->growth_failed_at));
-	if (hi->hfile && size < old_size)
-		ret = hugemap_write_range(hi, (u64)size >> HM_PAGE_SHIFT, U64_MAX);
+	if (hi->hfile && (size < old_size || hugemap_grows_in_page(hi, old_size, LLONG_MAX)))
+		ret = hugemap_write_range(hi, (u64)min(size, old_size) >> HM_PAGE_SHIFT, U64_MAX);
 	if (ret)
 		goto out;
 	hugemap_race_point("grow: written before, not longer");
@@ -478,8 +512,10 @@ static ssize_t change_grow(struct hugemap_inode *hi, ssize_t (*change)(void *arg
 	/* A lower file system may fail after it has made a part of the change. */
 	size = change_lower_size(hi);
 	if (size > old_size) {
-		if (hi->hfile)
+		if (hi->hfile) {
 			hugemap_make_room(hi, size);
+			change_note_old_end(hi, old_size, size);
+		}
 		change_take_size(hi, size);
 	}
 out:

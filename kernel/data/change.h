@@ -23,4 +23,10 @@ void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end);
  */
 void hugemap_make_room(struct hugemap_inode *hi, loff_t size);
 
+/*
+ * Return true if growth of the file from @old to @size adds blocks of the lower file to the page
+ * with the old end, because the blocks are smaller than pages.
+ */
+bool hugemap_grows_in_page(const struct hugemap_inode *hi, loff_t old, loff_t size);
+
 #endif /* HUGEMAP_DATA_CHANGE_H */

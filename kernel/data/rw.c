@@ -598,6 +598,12 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		if (ret)
 			return ret;
 	}
+	/* The page with the old end may be dirty, and write-back will write all of it. */
+	if (hugemap_grows_in_page(hi, old, end)) {
+		ret = hugemap_reserve(hi, (u64)old >> HM_PAGE_SHIFT, 1);
+		if (ret)
+			return ret;
+	}
 	if (end > old)
 		hugemap_make_room(hi, end);
 	ret = rw_write_all(hi, iocb, from);

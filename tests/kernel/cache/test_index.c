@@ -626,6 +626,11 @@ static void test_unallocated_and_without_data_are_separate(void **state)
 	assert_false(hm_fill_done(&unit, 0, false));
 	assert_true(hm_is_zero_fill(env.file, P(5)));
 	assert_false(hm_needs_alloc(env.file, P(5)));
+	/* A page with data has a hole after a punch of a part of it. */
+	hm_file_set_zero_fill(env.file, P(5) + 2, 1, false);
+	assert_false(hm_is_zero_fill(env.file, P(5) + 2));
+	assert_true(hm_needs_alloc(env.file, P(5) + 2));
+	assert_false(hm_needs_alloc(env.file, P(5) + 3));
 	env_end(&env);
 }
 

@@ -8,6 +8,7 @@
  * vm: name=tmpfs args=tmpfs lower=none page=2M,4K,auto timeout=180 set=long
  * vm: name=quota args=quota lower=none page=2M,4K,auto programs=mkfs.ext4 modules=quota_v2
  * vm: name=blocks args=blocks lower=none page=2M,4K,auto programs=mkfs.ext4
+ * vm: name=small_blocks args=small_blocks lower=none page=auto programs=mkfs.ext4 timeout=180
  */
 #include "mounts.h"
 
@@ -16,6 +17,7 @@
 #define ROOM (32ul << 20) /* the size of the lower file system */
 #define SPARSE (64ul << 20)
 #define QUOTA (8ul << 20)
+#define BLOCK 1024ul /* of the lower file system, with small_blocks */
 /* The maximum size of an ext4 file of 1 KB blocks without extents: 3 levels of 256 pointers. */
 #define LONGEST ((12ull + 256 + 256 * 256 + 256 * 256 * 256) << 10)
 
@@ -24,6 +26,7 @@ static const char *kind; /* of lower file system: the argument of the program */
 static void mount_small(void)
 {
 	bool quota = !strcmp(kind, "quota"), blocks = !strcmp(kind, "blocks");
+	bool small_blocks = !strcmp(kind, "small_blocks");
 	const char *dev;
 	char options[64];
 
@@ -34,7 +37,10 @@ static void mount_small(void)
 	} else {
 		dev = require_device();
 		make_file_system("mkfs.ext4 -q -F -m 0 %s %s %s %luk", quota ? "-O quota" : "",
-				 blocks ? "-b 1024 -O ^extent,^64bit" : "", dev, ROOM >> 10);
+				 blocks	      ? "-b 1024 -O ^extent,^64bit" :
+				 small_blocks ? "-b 1024" :
+						"",
+				 dev, (small_blocks ? ROOM / 4 : ROOM) >> 10);
 		MUST(mount(dev, source_dir, "ext4", 0, quota ? "usrquota" : NULL));
 	}
 	mount_hugemap_or_bind(mount_options("64M"));
@@ -441,6 +447,94 @@ BEHAVIOUR(longest_file_takes_no_write_beyond_the_maximum_size)
 	unmount_small();
 }
 
+/*
+ * The lower file system has blocks of 1 KB. A punch frees three blocks of each page, and the page
+ * keeps its data in the other one.
+ */
+BEHAVIOUR(part_of_a_page_that_is_punched_gets_blocks_before_a_store)
+{
+	const uint64_t size = 512 << 10;
+	unsigned char *map, stored[512 / 4] = { 0 };
+	uint64_t off, refused = 0;
+	int fd, ballast;
+
+	mount_small();
+	catch_signals();
+	fd = make_file("f", 3, size);
+	MUST(fsync(fd));
+	map = map_shared(fd, 0, size);
+	expect_pattern("load", map, 3, 0, size);
+	for (off = 0; off < size; off += SMALL)
+		MUST(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off + BLOCK,
+			       SMALL - BLOCK));
+	ballast = fill_up();
+	for (off = 0; off < size; off += SMALL) {
+		expect_pattern("load beside a punch", map + off, 3, off, BLOCK);
+		expect_zero("load of a punched part", map + off + BLOCK, off + BLOCK,
+			    SMALL - BLOCK);
+		stored[off / SMALL] = !signal_of_store(map + off + BLOCK);
+		if (stored[off / SMALL])
+			pattern(map + off + BLOCK, 4, off + BLOCK, SMALL - BLOCK);
+		else
+			refused++;
+	}
+	EXPECT(refused, "a full file system had space for %llu bytes", (unsigned long long)size);
+	EXPECT(!fsync(fd), "fsync after %llu refused stores: %s", (unsigned long long)refused,
+	       strerror(errno));
+	for (off = 0; off < size; off += SMALL) {
+		expect_lower("lower file", "f", 3, off, BLOCK);
+		if (stored[off / SMALL])
+			expect_lower("stored part", "f", 4, off + BLOCK, SMALL - BLOCK);
+	}
+	MUST(munmap(map, size));
+	close(ballast);
+	close(fd);
+	unmount_small();
+}
+
+/*
+ * Each file has a page with one block of 1 KB, and grows to the whole page. The files are made in the
+ * lower file system, because a write(2) here would allocate the whole page.
+ */
+BEHAVIOUR(part_of_a_page_behind_the_old_end_gets_blocks_before_a_store)
+{
+	int fd, ballast, refused[2] = { 0 };
+	unsigned char *map, data[BLOCK];
+	char name[8];
+	uint32_t i;
+
+	mount_small();
+	catch_signals();
+	for (i = 0; i < 96; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		close(make_file(path_in(source_dir, name), 3, BLOCK));
+	}
+	sync();
+	ballast = fill_up();
+	for (i = 0; i < 96; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		fd = open_file(name, O_RDWR);
+		map = map_shared(fd, 0, SMALL);
+		pattern(map, 4, 0, BLOCK);
+		pattern(data, 4, 3 * BLOCK, BLOCK);
+		if (i % 2) {
+			MUST(ftruncate(fd, SMALL));
+			refused[1] += signal_of_store(map + 3 * BLOCK) == SIGBUS;
+		} else {
+			refused[0] += pwrite(fd, data, BLOCK, 3 * BLOCK) < 0;
+		}
+		EXPECT(!fsync(fd), "fsync of file %u: %s", i, strerror(errno));
+		expect_pattern("load", map, 4, 0, BLOCK);
+		MUST(munmap(map, SMALL));
+		expect_lower("lower file", name, 4, 0, BLOCK);
+		close(fd);
+	}
+	EXPECT(refused[0] && refused[1], "%d writes and %d stores were refused", refused[0],
+	       refused[1]);
+	close(ballast);
+	unmount_small();
+}
+
 int main(int argc, char **argv)
 {
 	char *group[2] = { argv[0], "full_*" };
@@ -450,5 +544,7 @@ int main(int argc, char **argv)
 		group[1] = "quota_*";
 	else if (!strcmp(kind, "blocks"))
 		group[1] = "longest_*";
+	else if (!strcmp(kind, "small_blocks"))
+		group[1] = "part_*";
 	return run_behaviours(2, group);
 }

@@ -36,7 +36,8 @@ static u64 pages_of(loff_t size)
 /* Was there less free space than a block and the reserve for its extents? */
 static bool was_full(void)
 {
-	return lower_min_room() < HM_BLOCK_PAGES + (w.s.extents ? SPARE_BLOCKS : 0);
+	return lower_min_room() <
+	       HM_BLOCK_SIZE / w.s.lower_block + (w.s.extents ? SPARE_BLOCKS : 0);
 }
 
 bool excused(int err)

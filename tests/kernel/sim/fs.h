@@ -353,11 +353,14 @@ struct disk_word {
 	u32 npending;
 };
 
+/* A lower block has a page or a quarter of one. */
+#define MAX_LOWER_BLOCKS (4 * MAX_FILE_PAGES)
+
 /* A file on the disk. Its inode is initialized again after each power cut. */
 struct disk_file {
 	struct disk_word word[MAX_FILE_WORDS];
-	bool hole[MAX_FILE_PAGES]; /* the page has no data, and SEEK_DATA skips it */
-	bool room[MAX_FILE_PAGES]; /* the page is allocated: it has data, or is preallocated */
+	bool hole[MAX_LOWER_BLOCKS]; /* the block has no data, and SEEK_DATA skips it */
+	bool room[MAX_LOWER_BLOCKS]; /* the block is allocated: it has data, or is preallocated */
 	loff_t size, safe_size;
 	struct inode inode;
 	bool ready;
@@ -372,9 +375,9 @@ void lower_lose_power(struct disk_file *disk);
 void lower_main(void *arg); /* coroutine: the disk */
 void lower_forget(void); /* drop all I/O in flight */
 
-/* Set the number of free pages, as if other users allocated or freed space. */
-void lower_set_room(u64 pages);
-/* lower_min_room(): the least number of free pages since the caller's lower_watch_room(). */
+/* Set the number of free blocks, as if other users allocated or freed space. */
+void lower_set_room(u64 blocks);
+/* lower_min_room(): the least number of free blocks since the caller's lower_watch_room(). */
 void lower_watch_room(void);
 u64 lower_min_room(void);
 extern const struct inode_operations lower_extents, lower_no_extents;
@@ -390,6 +393,7 @@ loff_t vfs_llseek(struct file *file, loff_t offset, int whence);
 #define generic_file_llseek(file, offset, whence) vfs_setpos(file, offset, MAX_FILE_WORDS)
 int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
 bool hugemap_wants_stable(struct file *lower);
+u32 i_blocksize(const struct inode *inode);
 int hugemap_resize_lower(struct file *lower, loff_t size);
 
 struct kstatfs {

@@ -32,11 +32,11 @@ void lower_forget(void)
 
 /* --- free space ------------------------------------------------------------------------- */
 
-void lower_set_room(u64 pages)
+void lower_set_room(u64 blocks)
 {
 	u32 i;
 
-	room = pages;
+	room = blocks;
 	for (i = 0; i < ARRAY_SIZE(min_room); i++)
 		min_room[i] = min(min_room[i], room);
 }
@@ -51,25 +51,42 @@ u64 lower_min_room(void)
 	return min_room[sched_self()];
 }
 
-/* Allocate a page. False: the disk is full. */
-static bool take_page(struct disk_file *disk, u64 page)
+u32 i_blocksize(const struct inode *inode)
 {
-	if (disk->room[page])
+	(void)inode;
+	return w.s.lower_block;
+}
+
+static u64 block_at(loff_t pos)
+{
+	return (u64)pos / w.s.lower_block;
+}
+
+/* The first block that begins at or after a position. */
+static u64 block_from(loff_t pos)
+{
+	return block_at(pos + w.s.lower_block - 1);
+}
+
+/* Allocate a block. False: the disk is full. */
+static bool take_block(struct disk_file *disk, u64 block)
+{
+	if (disk->room[block])
 		return true;
 	if (!room)
 		return false;
-	disk->room[page] = true;
+	disk->room[block] = true;
 	if (room != U64_MAX)
 		lower_set_room(room - 1);
 	return true;
 }
 
-static void give_page(struct disk_file *disk, u64 page)
+static void give_block(struct disk_file *disk, u64 block)
 {
-	if (disk->room[page] && room != U64_MAX)
+	if (disk->room[block] && room != U64_MAX)
 		lower_set_room(room + 1);
-	disk->room[page] = false;
-	disk->hole[page] = true;
+	disk->room[block] = false;
+	disk->hole[block] = true;
 }
 
 /* --- the disk --------------------------------------------------------------------------- */
@@ -83,7 +100,7 @@ static void put_word(struct disk_file *disk, loff_t pos, u64 value)
 	else
 		word->pending[sim_lower(PENDING)] = value;
 	word->value = value;
-	disk->hole[pos >> PAGE_SHIFT] = false;
+	disk->hole[block_at(pos)] = false;
 }
 
 void lower_flush(struct disk_file *disk)
@@ -120,33 +137,31 @@ void lower_lose_power(struct disk_file *disk)
 			word->safe = 0;
 		word->value = word->safe;
 		word->npending = 0;
-		/* A power cut may undo a punch, so the page may have old data again. */
+		/* A power cut may undo a punch, so the block may have old data again. */
 		if (word->value) {
-			disk->hole[i / WORDS] = false;
-			disk->room[i / WORDS] = true;
+			disk->hole[block_at(pos)] = false;
+			disk->room[block_at(pos)] = true;
 		}
 	}
 	disk->size = disk->safe_size;
-	for (i = 0; i < MAX_FILE_PAGES; i++)
-		if ((loff_t)i << PAGE_SHIFT >= disk->size)
-			give_page(disk, i);
+	for (i = block_from(disk->size); i < MAX_LOWER_BLOCKS; i++)
+		give_block(disk, i);
 }
 
-/* Zero a range. Free the pages that lie in it completely, unless @keep_room. */
+/* Zero a range. Free the blocks that lie in it completely, unless @keep_room. */
 static void punch(struct disk_file *disk, loff_t start, loff_t end, bool keep_room)
 {
 	loff_t pos;
-	u64 page;
+	u64 block;
 
 	for (pos = start; pos < end; pos += sizeof(u64))
-		if (!disk->hole[pos >> PAGE_SHIFT])
+		if (!disk->hole[block_at(pos)])
 			put_word(disk, pos, 0);
-	for (page = ((u64)start + PAGE_SIZE - 1) >> PAGE_SHIFT; page < (u64)end >> PAGE_SHIFT;
-	     page++) {
+	for (block = block_from(start); block < block_at(end); block++) {
 		if (keep_room)
-			disk->hole[page] |= w.s.unwritten;
+			disk->hole[block] |= w.s.unwritten;
 		else
-			give_page(disk, page);
+			give_block(disk, block);
 	}
 }
 
@@ -154,13 +169,13 @@ static void punch(struct disk_file *disk, loff_t start, loff_t end, bool keep_ro
 static void resize(struct disk_file *disk, loff_t size)
 {
 	loff_t pos;
-	u64 page;
+	u64 block;
 
 	for (pos = size; pos < disk->size; pos += sizeof(u64))
 		disk->word[pos / (loff_t)sizeof(u64)] = (struct disk_word){ 0 };
 	disk->safe_size = min(disk->safe_size, size);
-	for (page = ((u64)size + PAGE_SIZE - 1) >> PAGE_SHIFT; page < MAX_FILE_PAGES; page++)
-		give_page(disk, page);
+	for (block = block_from(size); block < MAX_LOWER_BLOCKS; block++)
+		give_block(disk, block);
 	disk->size = size;
 	disk->inode.i_size = size;
 }
@@ -176,7 +191,7 @@ void lower_change(struct disk_file *disk, bool fresh)
 	for (; words && disk->size; words--) {
 		loff_t pos = sim_lower((u32)(disk->size / (loff_t)sizeof(u64))) * sizeof(u64);
 
-		if (take_page(disk, (u64)pos >> PAGE_SHIFT))
+		if (take_block(disk, block_at(pos)))
 			put_word(disk, pos, ++w.version);
 	}
 }
@@ -234,17 +249,17 @@ static void check_memory(const struct iov_iter *iter)
 }
 
 /*
- * A store is accepted only if its page is allocated, so write-back needs no new space. Device
+ * A store is accepted only if the blocks of its page are allocated, so write-back needs no new space. Device
  * writes are the exception: see model_may_be_told().
  */
 static void check_room(const struct disk_file *disk, loff_t pos, size_t bytes)
 {
-	u64 page = (u64)pos >> PAGE_SHIFT, last = (u64)(pos + (loff_t)bytes - 1) >> PAGE_SHIFT;
+	u64 block = block_at(pos), last = block_at(pos + (loff_t)bytes - 1);
 
-	for (; page <= last && !(w.s.punches && w.s.dmas); page++)
-		sim_check(disk->room[page],
-			  "page %llu of file %u is written back but not allocated",
-			  (unsigned long long)page, (u32)(disk - w.disk));
+	for (; block <= last && !(w.s.punches && w.s.dmas); block++)
+		sim_check(disk->room[block],
+			  "the block at %llu of file %u is written back but not allocated",
+			  (unsigned long long)block * w.s.lower_block, (u32)(disk - w.disk));
 }
 
 static void begin(struct lower_io *io, struct kiocb *iocb, struct iov_iter *iter, bool write)
@@ -291,7 +306,7 @@ static bool advance(struct lower_io *io)
 	if (io->done >= io->limit)
 		return false;
 	if (io->write) {
-		io->full = !take_page(disk, (u64)pos >> PAGE_SHIFT);
+		io->full = !take_block(disk, block_at(pos));
 		if (io->full)
 			return false;
 		if (!copy_from_iter(&word, sizeof(word), &io->iter))
@@ -431,19 +446,19 @@ ssize_t vfs_iocb_iter_read(struct file *file, struct kiocb *iocb, struct iov_ite
 
 static long allocate(struct disk_file *disk, loff_t offset, loff_t end)
 {
-	u64 page = (u64)offset >> PAGE_SHIFT, last = ((u64)end + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	u64 block = block_at(offset), last = block_from(end);
 	long err = 0;
 
-	for (; page < last && page < MAX_FILE_PAGES; page++) {
-		/* On failure the pages that were allocated stay allocated. */
-		if (!take_page(disk, page)) {
+	for (; block < last && block < MAX_LOWER_BLOCKS; block++) {
+		/* On failure the blocks that were allocated stay allocated. */
+		if (!take_block(disk, block)) {
 			err = -ENOSPC;
 			break;
 		}
-		disk->hole[page] &= w.s.unwritten;
+		disk->hole[block] &= w.s.unwritten;
 	}
-	sim_note("lower allocation at %lld to page %llu of file %u: %ld", (long long)offset,
-		 (unsigned long long)page, (u32)(disk - w.disk), err);
+	sim_note("lower allocation at %lld to block %llu of file %u: %ld", (long long)offset,
+		 (unsigned long long)block, (u32)(disk - w.disk), err);
 	return err;
 }
 
@@ -493,11 +508,11 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 static int lower_fiemap(struct inode *inode, struct fiemap_extent_info *info, u64 start, u64 len)
 {
 	struct disk_file *disk = container_of(inode, struct disk_file, inode);
-	u64 page, end = (start + len + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	u64 block, end = block_from((loff_t)(start + len));
 
 	sim_step();
-	for (page = start >> PAGE_SHIFT; page < end && page < MAX_FILE_PAGES; page++)
-		info->fi_extents_mapped += disk->room[page];
+	for (block = block_at((loff_t)start); block < end && block < MAX_LOWER_BLOCKS; block++)
+		info->fi_extents_mapped += disk->room[block];
 	return 0;
 }
 
@@ -577,15 +592,15 @@ loff_t vfs_llseek(struct file *file, loff_t offset, int whence)
 {
 	struct disk_file *disk = file->disk;
 	bool hole = whence == SEEK_HOLE;
-	u64 page;
+	u64 block;
 
 	sim_step();
 	sim_slept();
 	if (offset >= disk->size)
 		return -ENXIO;
-	for (page = (u64)offset >> PAGE_SHIFT; (loff_t)(page << PAGE_SHIFT) < disk->size; page++)
-		if (disk->hole[page] == hole)
-			return max(offset, (loff_t)(page << PAGE_SHIFT));
+	for (block = block_at(offset); (loff_t)block * w.s.lower_block < disk->size; block++)
+		if (disk->hole[block] == hole)
+			return max(offset, (loff_t)block * w.s.lower_block);
 	if (whence == SEEK_HOLE)
 		return disk->size;
 	return -ENXIO;
@@ -602,6 +617,8 @@ int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync)
 int vfs_statfs(const struct path *path, struct kstatfs *st)
 {
 	(void)path;
-	*st = (struct kstatfs){ .f_blocks = 1u << 20, .f_bavail = room, .f_bsize = PAGE_SIZE };
+	*st = (struct kstatfs){ .f_blocks = 1u << 20,
+				.f_bavail = room,
+				.f_bsize = w.s.lower_block };
 	return 0;
 }

@@ -123,6 +123,7 @@ static void choose_scenario(struct scenario *s)
 		.kills = sim_chance(30) ? sim_lower(4) : 0,
 		.limits = sim_chance(30) ? sim_lower(60) : 0,
 		.pressure = sim_chance(50) ? sim_lower(30) : 0,
+		.lower_block = sim_seed % 4 == 3 ? PAGE_SIZE / 4 : PAGE_SIZE,
 		.tick = 1u << sim_lower(6),
 		.race_point = sim_chance(60) ? sim_lower(RACE_POINTS) : RACE_POINTS,
 		.race_percent = 20,
@@ -290,13 +291,13 @@ void world_new_file(struct sim_file *file, u32 index, bool fresh)
 		if (w.contest)
 			disk->size = (loff_t)((w.s.npages * WORDS - 1) * sizeof(u64));
 		disk->safe_size = disk->size;
-		for (i = 0; i < MAX_FILE_PAGES; i++)
-			disk->hole[i] = w.s.holes || (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
-		for (i = 0; i < MAX_FILE_PAGES; i++)
+		for (i = 0; i < MAX_LOWER_BLOCKS; i++)
+			disk->hole[i] = w.s.holes || (loff_t)i * w.s.lower_block >= disk->size;
+		for (i = 0; i < MAX_LOWER_BLOCKS; i++)
 			disk->room[i] = !disk->hole[i];
 	}
-	for (i = 0; w.s.solid && i < MAX_FILE_PAGES; i++) {
-		disk->hole[i] &= (loff_t)((u64)i << PAGE_SHIFT) >= disk->size;
+	for (i = 0; w.s.solid && i < MAX_LOWER_BLOCKS; i++) {
+		disk->hole[i] &= (loff_t)i * w.s.lower_block >= disk->size;
 		disk->room[i] = true;
 	}
 	memset(&disk->lock, 0, sizeof(disk->lock));

@@ -32,6 +32,7 @@ struct scenario {
 	u32 touches, reads, writes, appends, syncs, directs, dmas, pipes, remaps, advices;
 	u32 privates, reopens, resizes, punches, pools, kills, limits, pressure, fills, foreigners,
 		signals;
+	u32 lower_block; /* bytes of a block of the lower file system */
 	u32 tick; /* most milliseconds of one step of the clock */
 	u32 race_point; /* the race point at which tasks stay long; RACE_POINTS: none */
 	u32 race_percent; /* the chance that a task stays there */
