@@ -199,7 +199,8 @@ void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err)
 		hm_count(file->cache, HM_C_WRITTEN, (s64)written);
 }
 
-struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired)
+struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool (*skip)(struct hm_file *file),
+				  bool *expired)
 {
 	u64 now = hm_atomic_read(&cache->clock);
 	bool above = hm_cache_dirty_above_limit(cache);
@@ -211,6 +212,8 @@ struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired)
 		u64 since = hm_atomic_read(&file->dirty_since);
 		u64 dirty = since ? hm_file_dirty_pages(file) : 0;
 
+		if (dirty && skip && skip(file))
+			continue;
 		if (dirty && cache->opts.dirty_expire_ms &&
 		    now >= since + cache->opts.dirty_expire_ms && since < min_since) {
 			min_since = since;

@@ -88,13 +88,16 @@ void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err);
 /**
  * hm_writeback_pick() - the file that background write-back should work on
  * @cache: the cache
- * @expired: set if the file was chosen for the age of its dirty units
+ * @skip: returns true for a file that cannot be written now; its age goes on. NULL: skip none
+ * @expired: set if the file was chosen for the age of its dirty units. Its age starts again at zero
  *
  * The walk takes no lock. The caller keeps the memory of each file until the call returns, also that
  * of a file that is destroyed meanwhile.
  *
- * Return: a file; NULL if the dirty share is below its limit and no dirty unit is old.
+ * Return: a file; NULL if the dirty share is below its limit and no dirty unit is old, or if all
+ * such files are skipped.
  */
-struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool *expired);
+struct hm_file *hm_writeback_pick(struct hm_cache *cache, bool (*skip)(struct hm_file *file),
+				  bool *expired);
 
 #endif /* HM_WRITEBACK_H */

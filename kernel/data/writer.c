@@ -15,10 +15,12 @@
  * Return true if the file must be skipped: a worker is still writing it, or its last write-back has
  * failed and the time for a retry has not come.
  */
-static bool writer_backs_off(const struct hugemap_inode *hi)
+static bool writer_backs_off(struct hm_file *hfile)
 {
-	return READ_ONCE(hi->data->in_chunk) ||
-	       (hi->data->failures && time_before(jiffies, READ_ONCE(hi->data->retry_at)));
+	const struct hugemap_data *data = hugemap_inode_of_file(hfile)->data;
+
+	return READ_ONCE(data->in_chunk) ||
+	       (READ_ONCE(data->failures) && time_before(jiffies, READ_ONCE(data->retry_at)));
 }
 
 /* Return the file to write now, with a reference, and the number of pages to write; or NULL. */
@@ -38,20 +40,19 @@ static struct hugemap_inode *writer_writeback_pick(struct hugemap_mount *mount, 
 	 */
 	hm_cache_tick(mount->cache, ktime_to_ms(ktime_get()));
 	idx = srcu_read_lock(&hugemap_files_srcu);
-	hfile = hm_writeback_pick(mount->cache, &expired);
+	hfile = hm_writeback_pick(mount->cache, writer_backs_off, &expired);
 	if (hfile)
 		best = hugemap_inode_of_file(hfile);
 	/* An old file is written as a whole, because its age starts again at zero. */
-	if (expired && !writer_backs_off(best))
+	if (expired)
 		*npages = hm_file_dirty_pages(hfile);
-	if (best ? writer_backs_off(best) : pressed) {
+	if (!best && pressed) {
 		/* Take the file with the most dirty pages instead. */
-		best = NULL;
 		list_for_each_entry_srcu(data, &mount->files, files,
 					 srcu_read_lock_held(&hugemap_files_srcu)) {
 			struct hugemap_inode *hi = data->hi;
 
-			if (hm_file_dirty_pages(hi->hfile) > most && !writer_backs_off(hi)) {
+			if (hm_file_dirty_pages(hi->hfile) > most && !writer_backs_off(hi->hfile)) {
 				most = hm_file_dirty_pages(hi->hfile);
 				best = hi;
 			}
@@ -129,8 +130,8 @@ int hugemap_writer(void *arg)
 		while (!kthread_should_stop() && (hi = writer_writeback_pick(mount, &npages))) {
 			bool wrote = writer_write_by_worker(mount, hi);
 
-			for (; wrote && npages > HUGEMAP_CHUNK_PAGES && !writer_backs_off(hi) &&
-			       !kthread_should_stop();
+			for (; wrote && npages > HUGEMAP_CHUNK_PAGES &&
+			       !writer_backs_off(hi->hfile) && !kthread_should_stop();
 			     npages -= HUGEMAP_CHUNK_PAGES) {
 				try_to_freeze();
 				cond_resched();

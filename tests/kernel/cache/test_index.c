@@ -172,10 +172,10 @@ static void test_any_number_of_files_can_be_open(void **state)
 	}
 	for (i = 0; i < FILES; i += 2)
 		hm_file_destroy(files[i]);
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
 	for (i = 1; i < FILES; i += 2)
 		hm_file_destroy(files[i]);
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
 	env_end(&env);
 	free(files);
 	free(mem);

@@ -626,7 +626,7 @@ static void *run_thread(void *arg)
 			sync_range(t, s);
 		} else if (what < 980) {
 			bool expired;
-			struct hm_file *file = hm_writeback_pick(env.cache, &expired);
+			struct hm_file *file = hm_writeback_pick(env.cache, NULL, &expired);
 
 			if (file)
 				write_back(t, stressed_of(file), 0, NPAGES, false);

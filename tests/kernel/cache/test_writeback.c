@@ -347,26 +347,26 @@ static void test_write_back_starts_above_limit_with_dirtiest_file(void **state)
 
 	env_start(&env, 16, 1, BYTES(16));
 	other = env_open(&env, BYTES(16));
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
 	for (i = 0; i < 13; i++)
 		bring(i < 5 ? env.file : other, P(i), HM_ACCESS_READ);
 	for (i = 0; i < 12; i++) {
 		unit = touch(i < 5 ? env.file : other, P(i), HM_ACCESS_WRITE);
 		assert_false(unit.hints & HM_HINT_WRITEBACK);
 	}
-	assert_null(hm_writeback_pick(env.cache, &expired)); /* 12 of 16 */
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired)); /* 12 of 16 */
 	unit = touch(other, P(12), HM_ACCESS_WRITE);
 	assert_true(unit.hints & HM_HINT_WRITEBACK);
-	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
+	assert_ptr_equal(hm_writeback_pick(env.cache, NULL, &expired), other);
 	assert_false(expired);
 	write_range(other, P(8), P(12));
 	touch(env.file, P(1), HM_ACCESS_WRITE);
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
 	drop(other, P(8), P(12), false);
 	for (i = 8; i < 12; i++)
 		bring(env.file, P(i),
 		      HM_ACCESS(.size = i == 8 ? HM_SIZE_BASE : HM_SIZE_HUGE, .write = true));
-	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.file);
+	assert_ptr_equal(hm_writeback_pick(env.cache, NULL, &expired), env.file);
 	env_end(&env);
 }
 
@@ -414,20 +414,63 @@ static void test_expired_file_is_picked_once_per_period(void **state)
 	bring(other, P(1), HM_ACCESS_WRITE);
 	bring(env.file, 0, HM_ACCESS_WRITE);
 	hm_cache_tick(env.cache, 5999);
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
 	assert_false(expired);
 	hm_cache_tick(env.cache, 6000);
-	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
+	assert_ptr_equal(hm_writeback_pick(env.cache, NULL, &expired), other);
 	assert_true(expired);
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
 	hm_cache_tick(env.cache, 8000);
-	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), env.file);
+	assert_ptr_equal(hm_writeback_pick(env.cache, NULL, &expired), env.file);
 	write_all(env.file);
 	hm_cache_tick(env.cache, 11000);
-	assert_ptr_equal(hm_writeback_pick(env.cache, &expired), other);
+	assert_ptr_equal(hm_writeback_pick(env.cache, NULL, &expired), other);
 	write_all(other);
 	hm_cache_tick(env.cache, 99000);
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
+	env_end(&env);
+}
+
+static struct hm_file *skipped;
+
+static bool skips(struct hm_file *file)
+{
+	return file == skipped;
+}
+
+/* A file that is skipped keeps its age, and other files are picked meanwhile. */
+static void test_skipped_file_stays_expired(void **state)
+{
+	struct hm_file *other;
+	struct env env;
+	bool expired;
+	u32 i;
+
+	env_start(&env, 16, 1, BYTES(16));
+	other = env_open(&env, BYTES(16));
+	hm_cache_tick(env.cache, 1000);
+	bring(env.file, 0, HM_ACCESS_WRITE);
+	hm_cache_tick(env.cache, 2000);
+	bring(other, 0, HM_ACCESS_WRITE);
+	skipped = env.file;
+	hm_cache_tick(env.cache, 7000);
+	assert_ptr_equal(hm_writeback_pick(env.cache, skips, &expired), other);
+	assert_true(expired);
+	assert_null(hm_writeback_pick(env.cache, skips, &expired));
+	assert_false(expired);
+	skipped = NULL;
+	assert_ptr_equal(hm_writeback_pick(env.cache, skips, &expired), env.file);
+	assert_true(expired);
+	/* Above the limit, too, a file that is skipped is not picked. */
+	for (i = 1; i < 13; i++)
+		bring(env.file, P(i), HM_ACCESS_WRITE);
+	skipped = env.file;
+	assert_ptr_equal(hm_writeback_pick(env.cache, skips, &expired), other);
+	assert_false(expired);
+	skipped = other;
+	assert_ptr_equal(hm_writeback_pick(env.cache, skips, &expired), env.file);
+	write_all(env.file);
+	write_all(other);
 	env_end(&env);
 }
 
@@ -442,7 +485,7 @@ static void test_expire_0_picks_no_file_by_age(void **state)
 	env_open(&env, BYTES(16));
 	bring(env.file, 0, HM_ACCESS_WRITE);
 	hm_cache_tick(env.cache, 1ull << 40);
-	assert_null(hm_writeback_pick(env.cache, &expired));
+	assert_null(hm_writeback_pick(env.cache, NULL, &expired));
 	env_end(&env);
 }
 
@@ -462,6 +505,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_write_back_starts_above_limit_with_dirtiest_file),
 	cmocka_unit_test(test_limit_is_slightly_late_with_many_cpus),
 	cmocka_unit_test(test_expired_file_is_picked_once_per_period),
+	cmocka_unit_test(test_skipped_file_stays_expired),
 	cmocka_unit_test(test_expire_0_picks_no_file_by_age),
 };
 

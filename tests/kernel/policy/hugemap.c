@@ -316,7 +316,7 @@ static void background(struct engine *e)
 	bool expired;
 
 	hm_cache_tick(e->cache, e->ns / 1000000);
-	if (hm_writeback_pick(e->cache, &expired))
+	if (hm_writeback_pick(e->cache, NULL, &expired))
 		write_back(e, 0, ~0ull);
 	promote(e);
 	e->ticked = e->ns;
