@@ -120,14 +120,17 @@ enum hm_invalidated hm_invalidate(struct hm_file *file, u64 *at, u64 end, bool d
 				  struct hm_unit *unit)
 {
 	hm_index_guard();
+	u32 n;
 
-	while (*at < end) {
+	for (n = 0; *at < end; n++) {
 		enum hm_invalidated result;
 		struct hm_pos pos;
 		u64 word;
 
 		if (hm_block_of(*at) >= HM_FILE_BLOCKS_MAX)
 			return HM_INV_DONE;
+		if (n == HM_NODE_SLOTS)
+			return HM_INV_AGAIN;
 		if (!hm_index_find(file, *at, &pos)) {
 			*at = hm_index_next(&pos, *at);
 			continue;

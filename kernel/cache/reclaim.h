@@ -73,11 +73,13 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result);
  * @HM_INV_UNIT: *unit is claimed: unmap it, then call hm_evict_done()
  * @HM_INV_BUSY: the unit at *pos is being filled, written or evicted: wait, and call again. Or it was
  *	dropped, and the list of empty nodes is full: call hm_file_keep_empty(), and call again.
+ * @HM_INV_AGAIN: a part of the range is left: call again
  */
 enum hm_invalidated {
 	HM_INV_DONE,
 	HM_INV_UNIT,
 	HM_INV_BUSY,
+	HM_INV_AGAIN,
 };
 
 /**
@@ -88,6 +90,8 @@ enum hm_invalidated {
  * @discard: true: claim dirty units, too: their data is not wanted (truncation, hole
  *	punching). false: pass over dirty units.
  * @unit: filled in for HM_INV_UNIT
+ *
+ * One call makes at most HM_NODE_SLOTS steps, so that the caller can reschedule.
  *
  * Return: see enum hm_invalidated.
  */

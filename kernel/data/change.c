@@ -337,7 +337,7 @@ static void change_forget_edge(struct hugemap_inode *hi, u64 first, const struct
 				break;
 			if (found == HM_INV_UNIT)
 				again |= !change_drop_edge(hi, &unit, change, tries);
-			else
+			else if (found == HM_INV_BUSY)
 				wait_event(*hugemap_wait_of(mount, hi->hfile, pos),
 					   hugemap_unit_idle(hi, pos));
 		}
@@ -382,6 +382,10 @@ void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end)
 		enum hm_evict_result result = HM_EVICT_BUSY;
 		struct folio *folio;
 
+		if (found == HM_INV_AGAIN) {
+			cond_resched();
+			continue;
+		}
 		if (found == HM_INV_BUSY) {
 			hugemap_keep_index(hi, pos);
 			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pos),

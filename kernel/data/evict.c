@@ -554,6 +554,8 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 			wait_event(*hugemap_wait_of(mount, hi->hfile, pos),
 				   hugemap_unit_idle(hi, pos));
 			break;
+		case HM_INV_AGAIN:
+			break;
 		}
 		cond_resched();
 	}

@@ -33,6 +33,25 @@ static void test_only_discard_removes_dirty_units(void **state)
 	env_end(&env);
 }
 
+/* A call returns after HM_NODE_SLOTS dirty units, and the next call continues behind them. */
+static void test_invalidation_of_many_dirty_units_takes_many_calls(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u64 pos = 0;
+	u32 i;
+
+	env_start(&env, 8, 1, BYTES(8));
+	for (i = 0; i <= HM_NODE_SLOTS; i++)
+		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE, .write = i < HM_NODE_SLOTS));
+	assert_int_equal(hm_invalidate(env.file, &pos, P(8), false, &unit), HM_INV_AGAIN);
+	assert_int_equal(pos, HM_NODE_SLOTS);
+	assert_int_equal(hm_invalidate(env.file, &pos, P(8), false, &unit), HM_INV_UNIT);
+	assert_int_equal(unit.pgoff, HM_NODE_SLOTS);
+	assert_false(hm_evict_done(&unit, HM_EVICTED));
+	env_end(&env);
+}
+
 /* Invalidation stops at a unit that is filling, evicting or under write-back. */
 static void test_invalidation_stops_at_busy_unit(void **state)
 {
@@ -105,6 +124,7 @@ static void test_kept_unit_can_be_reclaimed_later(void **state)
 
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_only_discard_removes_dirty_units),
+	cmocka_unit_test(test_invalidation_of_many_dirty_units_takes_many_calls),
 	cmocka_unit_test(test_invalidation_stops_at_busy_unit),
 	cmocka_unit_test(test_kept_unit_can_be_reclaimed_later),
 };

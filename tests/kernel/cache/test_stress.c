@@ -436,6 +436,8 @@ static void invalidate(struct thread *t, struct stressed *s, u64 pos, u64 end, b
 			hm_evict_done(&unit, discard ? HM_EVICT_DISCARD : HM_EVICTED);
 			pthread_mutex_unlock(lock_of(s, unit.pgoff));
 			break;
+		case HM_INV_AGAIN:
+			break;
 		}
 	}
 }

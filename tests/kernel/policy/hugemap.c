@@ -344,10 +344,12 @@ static void end(struct engine *e)
 	void *node;
 	u64 pos = 0;
 
-	while ((inv = hm_invalidate(e->file, &pos, ~0ull, true, &unit)) == HM_INV_UNIT)
-		hm_evict_done(&unit, HM_EVICT_DISCARD);
-	if (inv != HM_INV_DONE)
-		abort();
+	while ((inv = hm_invalidate(e->file, &pos, ~0ull, true, &unit)) != HM_INV_DONE) {
+		if (inv == HM_INV_BUSY)
+			abort();
+		if (inv == HM_INV_UNIT)
+			hm_evict_done(&unit, HM_EVICT_DISCARD);
+	}
 	hm_file_destroy(e->file);
 	while ((node = hm_file_take_node(e->file)))
 		free(node);
