@@ -60,6 +60,16 @@ static void fault_widen(struct vm_fault *vmf, u64 *first, u64 *last)
 }
 
 /*
+ * Return true if the file ends within a huge unit. During an extending write(2) the core already has
+ * the new size, so such a unit may be cached. The pages behind the end raise SIGBUS until the writer
+ * has copied their data: a PMD must not map them.
+ */
+static bool fault_ends_within(const struct inode *inode, const struct hm_unit *unit)
+{
+	return unit->npages > 1 && unit->pgoff + unit->npages > hugemap_pages(i_size_read(inode));
+}
+
+/*
  * ->map_pages(): map the cached pages around a read fault, from i_pages, under RCU. Each mapped
  * unit counts as accessed. A page with a read-ahead marker is left out, so that its own fault
  * starts the read-ahead.
@@ -75,6 +85,9 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	fault_widen(vmf, &first, &last);
 	if (!smp_load_acquire(&hi->hfile) ||
 	    !hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
+		return 0;
+	/* Without a page table mm would map the block by a PMD. hugemap_fault() makes one. */
+	if (pmd_none(READ_ONCE(*vmf->pmd)) && fault_ends_within(inode, &unit))
 		return 0;
 	WRITE_ONCE(vmf->vma->vm_file->f_ra.start, last + 1);
 	hugemap_race_point_atomic("fault-around: found, not mapped");
@@ -146,10 +159,15 @@ static vm_fault_t hugemap_fault(struct vm_fault *vmf)
 			return ret;
 		access.again = true;
 	}
-	if (unlikely(vmf->pgoff >= hugemap_pages(i_size_read(inode)))) {
+	ret = VM_FAULT_LOCKED;
+	if (unlikely(vmf->pgoff >= hugemap_pages(i_size_read(inode))))
+		ret = VM_FAULT_SIGBUS;
+	else if (unlikely(fault_ends_within(inode, &unit)) && !hugemap_mm_need_page_table(vmf))
+		ret = VM_FAULT_NOPAGE; /* mm repeats the fault */
+	if (unlikely(ret != VM_FAULT_LOCKED)) {
 		folio_unlock(folio);
 		folio_put(folio);
-		return VM_FAULT_SIGBUS;
+		return ret;
 	}
 	/* mm maps a huge folio with PTEs if there is a page table. */
 	hugemap_count(mount,
@@ -193,8 +211,7 @@ static vm_fault_t fault_insert_pmd(struct vm_fault *vmf)
 	if (!folio)
 		return VM_FAULT_FALLBACK;
 	if (folio_trylock(folio)) {
-		if (hugemap_folio_is(hi, folio, vmf->pgoff) &&
-		    vmf->pgoff < hugemap_pages(i_size_read(inode))) {
+		if (hugemap_folio_is(hi, folio, vmf->pgoff) && !fault_ends_within(inode, &unit)) {
 			ret = vmf_insert_folio_pmd(vmf, folio, false);
 			/* mm also returns this if another task has just put a page table there. */
 			if (ret == VM_FAULT_NOPAGE && pmd_trans_huge(READ_ONCE(*vmf->pmd))) {
