@@ -73,6 +73,13 @@ static unsigned long shrink_index_freed(const struct hugemap_mount *mount, u64 b
 	return now < before ? (before - now) >> PAGE_SHIFT : 0;
 }
 
+/* Account the freed pages to the task that reclaims memory, and return the result of a scan. */
+static unsigned long shrink_freed(unsigned long pages)
+{
+	hugemap_account_reclaimed(pages);
+	return pages ?: SHRINK_STOP;
+}
+
 static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	struct hugemap_mount *mount = hugemap_shrinker_data(shrinker);
@@ -86,7 +93,7 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 	hugemap_trim_empty(mount);
 	/* A resize may hold the lock for long. */
 	if (!mutex_trylock(&mount->pool_lock))
-		return shrink_index_freed(mount, before) ?: SHRINK_STOP;
+		return shrink_freed(shrink_index_freed(mount, before));
 	/* Evict base pages to free their nodes. */
 	if (hm_cache_index_excess(mount->cache))
 		hugemap_evict_quickly(mount, HM_BASE);
@@ -103,10 +110,9 @@ static unsigned long shrink_scan(struct shrinker *shrinker, struct shrink_contro
 		WRITE_ONCE(mount->shed_at, jiffies);
 	mutex_unlock(&mount->pool_lock);
 	pages += (unsigned long)given * HM_BLOCK_PAGES;
-	hugemap_account_reclaimed(pages);
 	/* The reclaimer evicts for tasks that are short of frames now, and grows the pool later. */
 	hugemap_wake_reclaimer(mount);
-	return pages ?: SHRINK_STOP;
+	return shrink_freed(pages);
 }
 
 static u32 shrink_wanted(const struct hugemap_mount *mount)

@@ -150,13 +150,17 @@ void shrink(gfp_t gfp)
 	u64 floor = hugemap_pool_floor(&w.mount->opts) >> PMD_SHIFT;
 	struct shrink_control sc = { gfp, 1 + sim_lower(2 * HM_BLOCK_PAGES) };
 	u64 before = hugemap_pool_slots(w.mount);
+	unsigned long freed = 0;
 
 	if (!w.shrinker.scan || current->reclaims)
 		return;
 	current->reclaims = true;
 	w.shrinking++;
+	current->reclaimed = 0;
 	if (w.shrinker.count(&w.shrinker, &sc) != SHRINK_EMPTY)
-		w.shrinker.scan(&w.shrinker, &sc);
+		freed = w.shrinker.scan(&w.shrinker, &sc);
+	sim_check(current->reclaimed == (freed == SHRINK_STOP ? 0 : freed),
+		  "the shrinker accounted %lu pages and returned %lu", current->reclaimed, freed);
 	w.shrinking--;
 	current->reclaims = false;
 	/* A concurrent remount may have changed the size of the pool and its floor. */

@@ -133,7 +133,7 @@ struct shrinker {
 #define SHRINK_STOP (~0ul)
 #define SHRINK_EMPTY (~0ul - 1)
 #define hugemap_shrinker_data(shrinker) ((shrinker)->data)
-#define hugemap_account_reclaimed(pages) ((void)(pages))
+#define hugemap_account_reclaimed(pages) ((void)(current->reclaimed += (pages)))
 struct shrinker *hugemap_shrinker_new(void *data, long batch, hugemap_shrink_t *count,
 				      hugemap_shrink_t *scan, const char *name);
 void hugemap_shrinker_free(struct shrinker *shrinker);

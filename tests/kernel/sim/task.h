@@ -291,6 +291,7 @@ struct task_struct {
 	void *arg;
 	bool should_stop, over;
 	bool reclaims; /* it is in direct reclaim */
+	unsigned long reclaimed; /* pages that were accounted to it */
 	bool overwrites; /* it has a claim of an overwrite */
 };
 
