@@ -211,7 +211,7 @@ static void act_mode(struct map *map, const struct hm_advice *advice)
 
 	map_set_mode(map, advice->start, advice->end, advice->mode);
 	if (all && !map_is_hinted(map))
-		record_why(map->told, what[advice->mode], hm_advisor_why(&map->advisor));
+		record_why(map->told, what[advice->mode], hm_advisor_reason(&map->advisor));
 }
 
 /* --- reads --- */

@@ -289,3 +289,21 @@ const char *hm_advisor_why(const struct hm_advisor *a)
 
 	return why[a->pattern];
 }
+
+const char *hm_advisor_reason(const struct hm_advisor *a)
+{
+	if (a->mode == HM_MODE_NORMAL && a->facts.small_writes)
+		return "the program syncs few pages at a time";
+	if (a->mode != HM_MODE_RANDOM)
+		return hm_advisor_why(a);
+	switch (a->pattern) {
+	case HM_PATTERN_STREAM:
+	case HM_PATTERN_STREAMS:
+	case HM_PATTERN_BACKWARD:
+		return "the program no longer accesses it in order";
+	case HM_PATTERN_CHUNKS:
+		return "they show whether the program still accesses runs of pages";
+	default:
+		return hm_advisor_why(a);
+	}
+}

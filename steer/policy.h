@@ -181,5 +181,7 @@ static inline u64 hm_advisor_piece(const struct hm_advisor *a)
 
 /* Returns the pattern of accesses in a few words. */
 const char *hm_advisor_why(const struct hm_advisor *a);
+/* Returns the reason for the mode of the mapping, which may have changed before the pattern has. */
+const char *hm_advisor_reason(const struct hm_advisor *a);
 
 #endif /* HM_ADVICE_H */

@@ -90,6 +90,16 @@ static void map_pages(struct world *w, u64 page, u64 end)
 		w->mapped[page] |= w->cached[page];
 }
 
+/* A change of the mode has a reason that does not contradict the mode. */
+static void check_reason(const struct hm_advisor *a)
+{
+	bool single = a->pattern == HM_PATTERN_STRIDED || a->pattern == HM_PATTERN_RANDOM;
+
+	if ((a->mode == HM_MODE_RANDOM && !single) ||
+	    (a->mode == HM_MODE_NORMAL && a->facts.small_writes))
+		assert_string_not_equal(hm_advisor_reason(a), hm_advisor_why(a));
+}
+
 static void do_advice(struct world *w)
 {
 	u32 i;
@@ -104,7 +114,10 @@ static void do_advice(struct world *w)
 		assert_true(advice->start < advice->end && advice->end <= w->pages);
 		switch (advice->kind) {
 		case HM_ADVICE_MODE:
-			w->modes += advice->start == 0 && advice->end == w->pages;
+			if (advice->start == 0 && advice->end == w->pages) {
+				check_reason(&w->a);
+				w->modes++;
+			}
 			memset(w->mode + advice->start, (int)advice->mode,
 			       advice->end - advice->start);
 			break;
