@@ -252,6 +252,11 @@ static void act_fill(struct map *map, const struct hm_advice *advice)
 	record_count(map->told, STEER_ACT_POPULATE, (advice->end - advice->start) * PAGE_BYTES);
 }
 
+bool act_can_mark(void)
+{
+	return call(SYS_madvise, 0, 0, MADV_POPULATE_READ, 0, 0, 0) == 0;
+}
+
 bool act_mark_accessed(const struct map *map, u64 start, u64 end)
 {
 	if (!act_may_read())

@@ -24,6 +24,8 @@ void act_advices(struct map *map);
 /* Return false if an event waits or the monitor must end. */
 bool act_may_read(void);
 
+/* Return whether the kernel has MADV_POPULATE_READ (Linux 5.14). A filter may refuse it, too. */
+bool act_can_mark(void);
 /*
  * Mark the pages of a range as accessed. They were mapped at the last look. Return false if an
  * event waits or the monitor must end.

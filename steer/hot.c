@@ -59,6 +59,7 @@ static struct {
 	u64 pages; /* of the mappings that it has passed */
 } hot_round;
 
+static bool hot_works; /* the kernel can mark pages; otherwise there are no rounds */
 static s64 hot_credit;
 static u64 hot_last; /* time of the last call of hot_refresh() */
 static u64 hot_read; /* pages that the program has read so far */
@@ -67,6 +68,7 @@ static u64 hot_worth_at; /* time at which looks paid last; 0 = never */
 
 void hot_begin(void)
 {
+	hot_works = act_can_mark();
 	hot_round.begun = hot_round.active = false;
 	hot_credit = 0;
 	hot_last = now_ns();
@@ -257,6 +259,8 @@ void hot_refresh(u64 now, u64 read, u64 memory, void (*look)(struct map *map, u6
 {
 	struct map *map;
 
+	if (!hot_works)
+		return;
 	hot_credit += (s64)((now - hot_last) / HOT_SHARE);
 	if (hot_credit > HOT_CREDIT_NS)
 		hot_credit = HOT_CREDIT_NS;

@@ -76,6 +76,9 @@ void unmap_file(void *at);
 /* Store or compare a byte of each page, as slowly as a disk would deliver the pages. */
 void in_order(volatile char *at, size_t size, bool store);
 
+/* Install a filter that returns @answer for one kind of madvise(). */
+void filter_advice(unsigned int advice, unsigned int answer);
+
 void nap(void); /* 1 ms */
 int threads_now(void); /* number of threads, as the kernel counts them */
 /* Does the area that contains an address have a flag? Flags have two letters (proc(5)). */

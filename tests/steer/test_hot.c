@@ -9,7 +9,10 @@
 #include "call.h"
 #include "hot.h"
 #include "room.h"
+#include "uapi.h"
 #include "wrap.h"
+
+#include <linux/seccomp.h>
 
 #define AT ((u64)1 << 40) /* an address that no program of this machine has */
 #define MEMORY 1600u /* pages that can be cached: a round begins after each 100 pages */
@@ -274,6 +277,15 @@ static void old_round_is_no_evidence(void)
 	CHECK(!marks);
 }
 
+/* Linux before 5.14 refuses MADV_POPULATE_READ: there are no rounds, and no advice is tried. */
+static void kernel_cannot_mark_pages(void)
+{
+	filter_advice(MADV_POPULATE_READ, SECCOMP_RET_ERRNO | EINVAL);
+	CHECK(!map_with_hot_pages()->hot_used);
+	read_more(100);
+	CHECK(!marks && hot_looks(now) == 1);
+}
+
 RUN(page_that_is_read_again_is_hot)
 RUN(page_that_comes_back_late_is_not_hot)
 RUN(evicted_page_is_not_read)
@@ -286,6 +298,7 @@ RUN(only_pages_of_the_mapping)
 RUN(round_looks_again)
 RUN(old_round_is_no_evidence)
 RUN(looks_pay_while_pages_are_hot)
+RUN(kernel_cannot_mark_pages)
 
 int main(void)
 {
@@ -302,6 +315,7 @@ int main(void)
 		cmocka_unit_test(round_looks_again_test),
 		cmocka_unit_test(old_round_is_no_evidence_test),
 		cmocka_unit_test(looks_pay_while_pages_are_hot_test),
+		cmocka_unit_test(kernel_cannot_mark_pages_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

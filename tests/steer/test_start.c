@@ -245,20 +245,12 @@ static void filter_that_kills(void)
 /* A kernel without huge pages refuses both kinds of advice for them. */
 static void without_huge_pages(void)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 4),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_HUGEPAGE, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_NOHUGEPAGE, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
 	int fd = open_file(O_RDONLY), round;
 	uint64_t page = 1;
 	volatile char *at;
 
-	filter(code, COUNT(code));
+	filter_advice(MADV_HUGEPAGE, SECCOMP_RET_ERRNO | EINVAL);
+	filter_advice(MADV_NOHUGEPAGE, SECCOMP_RET_ERRNO | EINVAL);
 	forget_cached(fd);
 	at = map_file(fd, PROT_READ, MAP_SHARED);
 	for (round = 0; round < 4000 && !has_pattern((void *)at, STEER_RANDOM); round++) {
