@@ -28,6 +28,12 @@ bool permit_page_size(void)
 /* Make each call that the monitor makes, with arguments that make it fail or do nothing. */
 static int permit_try(void *unused)
 {
+	static const unsigned char advice[] = {
+		MADV_NORMAL,   MADV_RANDOM,	MADV_WILLNEED,
+		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_READ,
+	};
+	size_t i;
+
 	(void)unused;
 	call(SYS_getpid, 0, 0, 0, 0, 0, 0);
 	call(SYS_tgkill, -1, -1, 0, 0, 0, 0);
@@ -56,7 +62,8 @@ static int permit_try(void *unused)
 	call(SYS_pread64, -1, 0, 0, 0, 0, 0);
 	call(SYS_ioctl, -1, (long)PAGEMAP_SCAN, 0, 0, 0, 0);
 	call(SYS_ioctl, -1, (long)PROCMAP_QUERY, 0, 0, 0, 0);
-	call(SYS_madvise, 0, 0, MADV_WILLNEED, 0, 0, 0);
+	for (i = 0; i < sizeof(advice); i++)
+		call(SYS_madvise, 0, 0, advice[i], 0, 0, 0);
 	call(SYS_close, -1, 0, 0, 0, 0, 0);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "fuse.h"
 #include "memory.h"
+#include "uapi.h"
 
 #include <linux/filter.h>
 #include <linux/fuse.h>
@@ -222,6 +223,7 @@ static void filter_that_kills(void)
 	static const unsigned int calls[] = {
 		SYS_close_range, SYS_capset,  SYS_memfd_create, SYS_sched_setscheduler,
 		SYS_pidfd_getfd, SYS_pread64, SYS_statx,	SYS_name_to_handle_at,
+		SYS_madvise,
 	};
 	size_t i;
 
@@ -232,7 +234,10 @@ static void filter_that_kills(void)
 		CHECK(child >= 0);
 		if (!child) {
 			fd = open_file(O_RDONLY);
-			filter_call(calls[i], SECCOMP_RET_KILL_PROCESS);
+			if (calls[i] == SYS_madvise)
+				filter_advice(MADV_POPULATE_READ, SECCOMP_RET_KILL_PROCESS);
+			else
+				filter_call(calls[i], SECCOMP_RET_KILL_PROCESS);
 			in_order(map_file(fd, PROT_READ, MAP_SHARED), 8 * MB, false);
 			CHECK(threads_now() == 1);
 			in_order(map_file(fd, PROT_READ, MAP_SHARED), 8 * MB, false);
