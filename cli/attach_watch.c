@@ -522,7 +522,7 @@ uint64_t attach_step(struct attach *attach)
 	p->cpu = cpu;
 	p->last = now;
 	busy = watch_read_faults(attach) && watch_scan_if_faults(attach, now);
-	wait = pace_wait_ns(&p->pace);
+	wait = pace_wait_ns(&p->pace, 1);
 	if (!busy && wait < pace_idle_ns(now - p->faulted))
 		wait = pace_idle_ns(now - p->faulted);
 	return wait;

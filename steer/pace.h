@@ -54,13 +54,16 @@ static inline void pace_spend(struct pace *pace, uint64_t ns)
 	pace->credit_ns -= (int64_t)ns;
 }
 
-/* Return the time until the next look while there are page faults. */
-static inline uint64_t pace_wait_ns(const struct pace *pace)
+/*
+ * Return the time until the next look while there are page faults: until the debt is paid.
+ * @times: looks earn this many times the usual share
+ */
+static inline uint64_t pace_wait_ns(const struct pace *pace, uint32_t times)
 {
-	uint32_t times = pace->fruitless / PACE_FRUITLESS;
-	uint64_t wait = pace->credit_ns < 0 ? (uint64_t)-pace->credit_ns * PACE_SHARE : 0;
+	uint32_t doubled = pace->fruitless / PACE_FRUITLESS;
+	uint64_t wait = pace->credit_ns < 0 ? (uint64_t)-pace->credit_ns * PACE_SHARE / times : 0;
 	uint64_t least = PACE_LEAST_NS
-			 << (times < PACE_FRUITLESS_MOST ? times : PACE_FRUITLESS_MOST);
+			 << (doubled < PACE_FRUITLESS_MOST ? doubled : PACE_FRUITLESS_MOST);
 
 	return wait < least ? least : wait > PACE_MOST_NS ? PACE_MOST_NS : wait;
 }

@@ -442,7 +442,7 @@ u64 scan_run(u64 now)
 		scan_faulted = now;
 		scan_look(now);
 	}
-	return pace_wait_ns(&scan_pace);
+	return pace_wait_ns(&scan_pace, hot_looks(now));
 }
 
 bool scan_is_overdrawn(void)

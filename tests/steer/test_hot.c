@@ -8,6 +8,7 @@
 #include "act.h"
 #include "call.h"
 #include "hot.h"
+#include "pace.h"
 #include "room.h"
 #include "uapi.h"
 #include "wrap.h"
@@ -286,6 +287,32 @@ static void kernel_cannot_mark_pages(void)
 	CHECK(!marks && hot_looks(now) == 1);
 }
 
+/* Looks take exactly their share of the time, also while they earn several times as much. */
+static void looks_take_their_share(void)
+{
+	const u64 most = 8 * MS; /* the longest look */
+	u32 times, i;
+
+	for (times = 1; times <= 5; times++) {
+		struct pace pace = PACE_BEGIN;
+		u64 spent = 0, earned = 0, cost, wait;
+
+		for (i = 0; i < 10000; i++) {
+			if (pace.credit_ns >= 0) {
+				cost = i * 7919 % most;
+				pace_spend(&pace, cost);
+				spent += cost;
+			}
+			wait = pace_wait_ns(&pace, times);
+			pace_earn(&pace, wait * times);
+			earned += wait * times / PACE_SHARE;
+			CHECK(pace.credit_ns <= PACE_CREDIT_NS);
+			CHECK(spent <= (u64)PACE_CREDIT_NS + earned + most);
+		}
+		CHECK(spent + most >= earned);
+	}
+}
+
 RUN(page_that_is_read_again_is_hot)
 RUN(page_that_comes_back_late_is_not_hot)
 RUN(evicted_page_is_not_read)
@@ -299,6 +326,7 @@ RUN(round_looks_again)
 RUN(old_round_is_no_evidence)
 RUN(looks_pay_while_pages_are_hot)
 RUN(kernel_cannot_mark_pages)
+RUN(looks_take_their_share)
 
 int main(void)
 {
@@ -316,6 +344,7 @@ int main(void)
 		cmocka_unit_test(old_round_is_no_evidence_test),
 		cmocka_unit_test(looks_pay_while_pages_are_hot_test),
 		cmocka_unit_test(kernel_cannot_mark_pages_test),
+		cmocka_unit_test(looks_take_their_share_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
