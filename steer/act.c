@@ -25,7 +25,6 @@
 #include "uapi.h"
 
 #include <string.h>
-#include <sys/resource.h>
 
 /* The mount points are read again after that time. */
 #define ACT_DEVICE_NS 1000000000ull
@@ -264,15 +263,6 @@ bool act_mark_accessed(const struct map *map, u64 start, u64 end)
 	if (!map_hinted(map, start, end))
 		act_advise(map, start, end, MADV_POPULATE_READ);
 	return true;
-}
-
-u64 act_major_faults(void)
-{
-	struct rusage usage;
-
-	if (call(SYS_getrusage, RUSAGE_THREAD, (long)&usage, 0, 0, 0, 0) < 0)
-		return 0;
-	return (u64)usage.ru_majflt;
 }
 
 void act_advices(struct map *map)

@@ -32,9 +32,6 @@ bool act_can_mark(void);
  */
 bool act_mark_accessed(const struct map *map, u64 start, u64 end);
 
-/* Return the major faults of the monitor thread so far. */
-u64 act_major_faults(void);
-
 /* Return whether the monitor is giving advice that changes a mapping; see act.c. */
 bool act_is_advising(void);
 /* Reset the state in a child of fork(), which has no monitor. */

@@ -64,7 +64,7 @@ static s64 scan_slice_credit;
 static u32 scan_round;
 static u32 scan_sharers = 1; /* mappings that must be confirmed; 1 if there are none */
 static u32 scan_next; /* entry of the table at which scan_all() continues */
-static u64 scan_faults, scan_written; /* page faults and dirty bytes of the process so far */
+static u64 scan_faults, scan_written; /* page faults of the program, dirty bytes, so far */
 static u64 scan_major; /* major faults of the program so far, without those of the monitor */
 static u64 scan_reads; /* major faults and blocks read by the process so far */
 static u64 scan_read; /* time at which scan_reads has changed last */
@@ -361,15 +361,20 @@ static void scan_all(u64 now)
 
 /* --- how often --- */
 
+/*
+ * Return the page faults of the program so far. Those of the monitor, whose MADV_POPULATE_READ
+ * faults for each page that it maps, are no evidence of accesses.
+ */
 static u64 scan_count_faults(void)
 {
-	struct rusage usage;
+	struct rusage usage, own;
 
-	if (call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0) < 0)
+	if (call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0) < 0 ||
+	    call(SYS_getrusage, RUSAGE_THREAD, (long)&own, 0, 0, 0, 0) < 0)
 		return 0;
 	if ((u64)usage.ru_majflt + (u64)usage.ru_inblock != scan_reads)
 		scan_read = scan_last;
-	scan_major = (u64)usage.ru_majflt - act_major_faults();
+	scan_major = (u64)(usage.ru_majflt - own.ru_majflt);
 	scan_reads = (u64)usage.ru_majflt + (u64)usage.ru_inblock;
 	scan_written = (u64)usage.ru_oublock * 512;
 	if (record_page) {
@@ -377,7 +382,7 @@ static u64 scan_count_faults(void)
 		record_page->majflt = (u64)usage.ru_majflt;
 		record_page->read_bytes = (u64)usage.ru_inblock * 512;
 	}
-	return (u64)usage.ru_minflt + (u64)usage.ru_majflt;
+	return (u64)(usage.ru_minflt - own.ru_minflt) + scan_major;
 }
 
 /* hot.c needs the bits of now in a range of pages. */

@@ -18,6 +18,7 @@
 static uint64_t memory = SIZE;
 static bool hold, held;
 static uint64_t longest_scan, scans;
+static volatile char *own_pages; /* each look touches one of them */
 
 /*
  * The monitor calls this function in its first look. It keeps the monitor busy until the test
@@ -44,6 +45,8 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 {
 	if (end - start > longest_scan)
 		longest_scan = end - start;
+	if (own_pages)
+		own_pages[scans % (SIZE / PAGE) * PAGE] = 1;
 	__atomic_add_fetch(&scans, 1, __ATOMIC_SEQ_CST);
 	return __real_look(looker, start, end, base, seen, runs, n, huge);
 }
@@ -225,6 +228,29 @@ static void burst_loses_nothing(void)
 	CHECK(!has_flag(other, " rr") && !has_flag(other, " nh"));
 }
 
+static bool looks_are_over(void)
+{
+	uint64_t before = __atomic_load_n(&scans, __ATOMIC_SEQ_CST);
+	int i;
+
+	for (i = 0; i < 100; i++)
+		nap();
+	return __atomic_load_n(&scans, __ATOMIC_SEQ_CST) == before;
+}
+
+/* Page faults of the monitor are none of the program, so no look follows them. */
+static void own_faults_need_no_look(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	own_pages = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(own_pages != MAP_FAILED && !madvise((void *)own_pages, SIZE, MADV_NOHUGEPAGE));
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	in_order(at, 8 * MB, false);
+	WAIT_FOR(__atomic_load_n(&scans, __ATOMIC_SEQ_CST) && looks_are_over());
+}
+
 /* Map the file, which is not cached, and wait until the monitor has advised random access. */
 static char *map_and_read_at_random(void)
 {
@@ -379,6 +405,7 @@ RUN(scans_are_short)
 RUN(many_mappings_cost_no_more)
 RUN(other_memory_sends_no_event)
 RUN(burst_loses_nothing)
+RUN(own_faults_need_no_look)
 RUN(advice_goes_before_sleep)
 RUN(unconfirmed_advice_goes)
 RUN(part_that_is_left_has_no_advice)
@@ -395,6 +422,7 @@ int main(void)
 		cmocka_unit_test(many_mappings_cost_no_more_test),
 		cmocka_unit_test(other_memory_sends_no_event_test),
 		cmocka_unit_test(burst_loses_nothing_test),
+		cmocka_unit_test(own_faults_need_no_look_test),
 		cmocka_unit_test(advice_goes_before_sleep_test),
 		cmocka_unit_test(unconfirmed_advice_goes_test),
 		cmocka_unit_test(part_that_is_left_has_no_advice_test),
