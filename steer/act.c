@@ -240,15 +240,21 @@ static void act_ahead(struct map *map, const struct hm_advice *advice)
 }
 
 /*
- * Read a range and map its pages. MADV_POPULATE_READ fails before Linux 5.14, and beyond the end of
- * the file.
+ * Read a range and map its pages. MADV_POPULATE_READ fails before Linux 5.14. At the end of the
+ * file it fails, too, and has mapped the pages before it, which the program has not touched.
  */
 static void act_fill(struct map *map, const struct hm_advice *advice)
 {
-	if (!act_may_read() || act_advise(map, advice->start, advice->end, MADV_POPULATE_READ) < 0)
+	long result;
+
+	if (!act_may_read())
 		return;
+	result = act_advise(map, advice->start, advice->end, MADV_POPULATE_READ);
+	/* The next look clears the bits of pages that are not mapped. */
 	look_mark(map->seen, advice->start, advice->end);
-	record_count(map->told, STEER_ACT_POPULATE, (advice->end - advice->start) * PAGE_BYTES);
+	if (!result)
+		record_count(map->told, STEER_ACT_POPULATE,
+			     (advice->end - advice->start) * PAGE_BYTES);
 }
 
 bool act_can_mark(void)

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* Advice for a mapping, which the test gives itself: there is no monitor. */
+#include "common.h"
+
+#include "act.h"
+#include "room.h"
+#include "state.h"
+
+/* The mapping ends 2 MB behind the file. */
+static struct map *map_past_the_end(void)
+{
+	struct event event = { EVENT_MAPPED, .bytes = SIZE + REGION_BYTES, .prot = PROT_READ,
+			       .flags = MAP_SHARED };
+	void *at = mmap(NULL, event.bytes, event.prot, event.flags, open_file(O_RDONLY), 0);
+	struct map *map;
+
+	CHECK(at != MAP_FAILED);
+	event.start = (uintptr_t)at;
+	CHECK(!map_is_full() || map_add_block(room_map(sizeof(struct map_block))));
+	event.room_bytes = map_room(event.start, event.bytes);
+	event.room = room_map(event.room_bytes);
+	CHECK(event.room);
+	map = map_follow(&event);
+	CHECK(map);
+	state_set(RUNNING);
+	return map;
+}
+
+static bool is_seen(const struct map *map, u64 page)
+{
+	return map->seen[page / 64] >> page % 64 & 1;
+}
+
+/* The kernel maps the pages up to the end of the file, and then returns an error. */
+static void pages_of_a_failed_fill_are_not_new(void)
+{
+	struct map *map = map_past_the_end();
+	u64 end = map->advisor.end - REGION_PAGES;
+
+	map->advisor.advice[0] =
+		(struct hm_advice){ .kind = HM_ADVICE_FILL, .start = end - 8, .end = end + 8 };
+	map->advisor.count = 1;
+	act_advices(map);
+	CHECK(is_seen(map, end - 8) && is_seen(map, end - 1));
+}
+
+RUN(pages_of_a_failed_fill_are_not_new)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pages_of_a_failed_fill_are_not_new_test),
+	};
+
+	return cmocka_run_group_tests(tests, new_group, end_group);
+}
