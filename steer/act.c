@@ -11,8 +11,11 @@
  * CPU 0 (monitor): act_advising = 1; reads that no event waits; madvise(); act_advising = 0.
  * CPU 1 (program): puts the event; reads act_advising, waits until it is 0; munmap().
  *
- * Advice to read (MADV_WILLNEED, MADV_POPULATE_READ) does not change the mapping, so the program
- * does not wait for it.
+ * Marks of hot pages (MADV_POPULATE_READ of mapped pages) are given in the same way: in a file of
+ * tmpfs they would allocate memory for holes, and for a file of FUSE the monitor would wait for the
+ * server. They do no I/O, except for a page that was evicted since the look before.
+ *
+ * The program does not wait for advice that reads ahead (MADV_WILLNEED, MADV_POPULATE_READ).
  */
 #include "act.h"
 
@@ -99,9 +102,7 @@ static long act_advise(const struct map *map, u64 start, u64 end, int advice)
 		    advice, 0, 0, 0);
 }
 
-/*
- * Give advice that changes the mapping. Return false if an event waits; see the top of this file.
- */
+/* Give advice that the program waits for. Return false if an event waits; see the top. */
 static bool act_change(const struct map *map, u64 start, u64 end, int advice, long *result)
 {
 	bool quiet;
@@ -264,11 +265,10 @@ bool act_can_mark(void)
 
 bool act_mark_accessed(const struct map *map, u64 start, u64 end)
 {
-	if (!act_may_read())
-		return false;
-	if (!map_hinted(map, start, end))
-		act_advise(map, start, end, MADV_POPULATE_READ);
-	return true;
+	long result;
+
+	return act_may_read() && (map_hinted(map, start, end) ||
+				  act_change(map, start, end, MADV_POPULATE_READ, &result));
 }
 
 void act_advices(struct map *map)

@@ -32,7 +32,7 @@ bool act_can_mark(void);
  */
 bool act_mark_accessed(const struct map *map, u64 start, u64 end);
 
-/* Return whether the monitor is giving advice that changes a mapping; see act.c. */
+/* Return whether the monitor is giving advice that the program waits for; see act.c. */
 bool act_is_advising(void);
 /* Reset the state in a child of fork(), which has no monitor. */
 void act_forget(void);

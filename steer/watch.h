@@ -23,9 +23,9 @@ bool watch_is_thread(int number);
 void watch_stop(void);
 void watch_allow(void);
 /*
- * Wait until the monitor gives no advice that changes a mapping. The caller has put an event about
- * the mapping, so the monitor begins no such advice for it afterwards. The wait lasts for one
- * madvise() of a kind that does no I/O.
+ * Wait until the monitor gives no advice that the program waits for (act.c). The caller has put an
+ * event about the mapping, so the monitor begins no such advice for it afterwards. The wait lasts
+ * for one madvise(), which seldom does I/O.
  */
 void watch_wait_advice(void);
 /* Reset the state in a child of fork(), which has no monitor thread. */

@@ -5,6 +5,10 @@
 #include "act.h"
 #include "room.h"
 #include "state.h"
+#include "uapi.h"
+
+#include <linux/seccomp.h>
+#include <signal.h>
 
 /* The mapping ends 2 MB behind the file. */
 static struct map *map_past_the_end(void)
@@ -44,12 +48,40 @@ static void pages_of_a_failed_fill_are_not_new(void)
 	CHECK(is_seen(map, end - 8) && is_seen(map, end - 1));
 }
 
+static volatile bool tried, waited_for;
+
+/* At this moment, another thread may unmap the range and map other memory there. */
+static void before_advice(int signal)
+{
+	(void)signal;
+	tried = true;
+	waited_for = act_is_advising();
+}
+
+/* The program's munmap() waits for the mark of a hot page, which must not reach other memory. */
+static void mark_is_waited_for(void)
+{
+	struct map *map = map_past_the_end();
+	u64 page = map->advisor.first;
+
+	signal(SIGSYS, before_advice);
+	filter_advice(MADV_POPULATE_READ, SECCOMP_RET_TRAP);
+	CHECK(act_mark_accessed(map, page, page + 1));
+	CHECK(tried && waited_for && !act_is_advising());
+	/* An event waits, so the range may be about to go. */
+	tried = false;
+	CHECK(event_put(&(struct event){ EVENT_UNMAPPING, .start = map->start, .bytes = PAGE }));
+	CHECK(!act_mark_accessed(map, page, page + 1) && !tried);
+}
+
 RUN(pages_of_a_failed_fill_are_not_new)
+RUN(mark_is_waited_for)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_of_a_failed_fill_are_not_new_test),
+		cmocka_unit_test(mark_is_waited_for_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);
