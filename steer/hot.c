@@ -23,6 +23,8 @@
 #include "call.h"
 #include "part.h"
 
+#include <string.h>
+
 /*
  * A round begins when the process has read a sixteenth of its memory. A page needs two marks, so
  * hot pages that fill 7/8 of the memory leave room for so many others before reclaim reaches them.
@@ -69,7 +71,7 @@ static u64 hot_worth_at; /* time at which looks paid last; 0 = never */
 void hot_begin(void)
 {
 	hot_works = act_can_mark();
-	hot_round.begun = hot_round.active = false;
+	memset(&hot_round, 0, sizeof(hot_round));
 	hot_credit = 0;
 	hot_last = now_ns();
 	hot_worth_at = 0;

@@ -241,6 +241,17 @@ static void looks_pay_while_pages_are_hot(void)
 	CHECK(hot_looks(now) == 1);
 }
 
+/* The pages that the last monitor thread found, perhaps in the parent, are no evidence. */
+static void next_monitor_counts_anew(void)
+{
+	map_with_hot_pages();
+	read_more(0);
+	hot_begin();
+	read_more(0);
+	read_more(100);
+	CHECK(hot_looks(now) == 1);
+}
+
 /* The program has unmapped the pages up to 31, and from 32 on: other memory may be there now. */
 static void only_pages_of_the_mapping(void)
 {
@@ -325,6 +336,7 @@ RUN(only_pages_of_the_mapping)
 RUN(round_looks_again)
 RUN(old_round_is_no_evidence)
 RUN(looks_pay_while_pages_are_hot)
+RUN(next_monitor_counts_anew)
 RUN(kernel_cannot_mark_pages)
 RUN(looks_take_their_share)
 
@@ -343,6 +355,7 @@ int main(void)
 		cmocka_unit_test(round_looks_again_test),
 		cmocka_unit_test(old_round_is_no_evidence_test),
 		cmocka_unit_test(looks_pay_while_pages_are_hot_test),
+		cmocka_unit_test(next_monitor_counts_anew_test),
 		cmocka_unit_test(kernel_cannot_mark_pages_test),
 		cmocka_unit_test(looks_take_their_share_test),
 	};
