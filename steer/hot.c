@@ -13,7 +13,7 @@
  * list. (If lru_gen is enabled, the calls count as references of the folio.)
  *
  * A round goes through all mappings in mode RANDOM, region by region. It marks the hot pages as
- * accessed, and records in @before which pages are mapped. If a look finds a page newly mapped that
+ * accessed while that pays, and records in @before which pages are mapped. If a look finds a page newly mapped that
  * has its bit in @before, the page was unmapped since the last round, and the program has used it
  * again.
  */
@@ -162,7 +162,7 @@ static bool hot_pass_region(struct map *map, u64 region,
 			    void (*look)(struct map *map, u64 start, u64 end))
 {
 	u64 start = region * REGION, word;
-	bool marks = hot_has_pages(map, region);
+	bool hot = hot_has_pages(map, region), marks = hot && hot_looks(hot_last) > 1;
 
 	/* A page that was evicted since the last look would be read, so look again. */
 	if (marks) {
@@ -174,7 +174,7 @@ static bool hot_pass_region(struct map *map, u64 region,
 	for (word = region * HOT_WORDS; word < hot_words_end(map, region); word++) {
 		unsigned long seen = map->seen[word] & hot_mask(map, word);
 
-		if (marks && word % HOT_FORGET == hot_round.number % HOT_FORGET)
+		if (hot && word % HOT_FORGET == hot_round.number % HOT_FORGET)
 			map->hot[word] = 0;
 		if (marks && !hot_mark(map, word))
 			return false;
