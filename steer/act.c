@@ -2,20 +2,19 @@
 /*
  * Calls of madvise(2). None of them changes a byte, dirties a page or allocates blocks of a file.
  *
- * Advice that changes a mapping (MADV_RANDOM, MADV_HUGEPAGE, and MADV_NORMAL, MADV_NOHUGEPAGE to
- * take them back) must not reach memory that has replaced the mapping. So the program's thread puts
- * an event before munmap(), and then waits while @act_advising is set. The monitor sets
- * @act_advising, and gives the advice only if no event waits. At least one of the two threads sees
- * the store of the other:
+ * Advice must not reach memory that has replaced the mapping. MADV_RANDOM, MADV_HUGEPAGE, and
+ * MADV_NORMAL, MADV_NOHUGEPAGE to take them back, change the mapping. MADV_POPULATE_READ would
+ * allocate memory for holes in a file of tmpfs, and wait for the server of a file of FUSE. So the
+ * program's thread puts an event before munmap(), and then waits while @act_advising is set for a
+ * part of its range. The monitor sets @act_advising, and gives the advice only if no event waits.
+ * At least one of the two threads sees the store of the other:
  *
  * CPU 0 (monitor): act_advising = 1; reads that no event waits; madvise(); act_advising = 0.
  * CPU 1 (program): puts the event; reads act_advising, waits until it is 0; munmap().
  *
- * Marks of hot pages (MADV_POPULATE_READ of mapped pages) are given in the same way: in a file of
- * tmpfs they would allocate memory for holes, and for a file of FUSE the monitor would wait for the
- * server. They do no I/O, except for a page that was evicted since the look before.
- *
- * The program does not wait for advice that reads ahead (MADV_WILLNEED, MADV_POPULATE_READ).
+ * Only MADV_POPULATE_READ does I/O: for the 2 MB of a fill, and for a hot page that was evicted
+ * since the look before. The program does not wait for MADV_WILLNEED: the kernel looks up the file
+ * once, maps nothing, and does not wait for the data.
  */
 #include "act.h"
 
@@ -35,6 +34,7 @@
 bool act_ending;
 u64 act_ns, act_cpu_ns, act_ahead_bytes;
 static u32 act_advising;
+static u64 act_start, act_end; /* the range of that advice; set before it */
 /* The kernel was built without huge pages and refuses both kinds of advice for them. */
 static bool act_no_huge;
 
@@ -107,6 +107,8 @@ static bool act_change(const struct map *map, u64 start, u64 end, int advice, lo
 {
 	bool quiet;
 
+	__atomic_store_n(&act_start, map_address(map, start), __ATOMIC_RELAXED);
+	__atomic_store_n(&act_end, map_address(map, end), __ATOMIC_RELAXED);
 	__atomic_store_n(&act_advising, 1, __ATOMIC_SEQ_CST);
 	quiet = !events_waiting();
 	if (quiet)
@@ -115,9 +117,15 @@ static bool act_change(const struct map *map, u64 start, u64 end, int advice, lo
 	return quiet;
 }
 
-bool act_is_advising(void)
+/*
+ * If the range changes between these loads, the advice that this caller waits for has ended: its
+ * event waits, so the monitor gives no other advice for its range.
+ */
+bool act_is_advising(u64 start, u64 bytes)
 {
-	return __atomic_load_n(&act_advising, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&act_advising, __ATOMIC_SEQ_CST) &&
+	       __atomic_load_n(&act_start, __ATOMIC_RELAXED) < start + bytes &&
+	       start < __atomic_load_n(&act_end, __ATOMIC_RELAXED);
 }
 
 void act_forget(void)
@@ -248,9 +256,9 @@ static void act_fill(struct map *map, const struct hm_advice *advice)
 {
 	long result;
 
-	if (!act_may_read())
+	if (!act_may_read() ||
+	    !act_change(map, advice->start, advice->end, MADV_POPULATE_READ, &result))
 		return;
-	result = act_advise(map, advice->start, advice->end, MADV_POPULATE_READ);
 	/* The next look clears the bits of pages that are not mapped. */
 	look_mark(map->seen, advice->start, advice->end);
 	if (!result)

@@ -32,8 +32,8 @@ bool act_can_mark(void);
  */
 bool act_mark_accessed(const struct map *map, u64 start, u64 end);
 
-/* Return whether the monitor is giving advice that the program waits for; see act.c. */
-bool act_is_advising(void);
+/* Return whether the monitor is giving advice in a range that is about to go; see act.c. */
+bool act_is_advising(u64 start, u64 bytes);
 /* Reset the state in a child of fork(), which has no monitor. */
 void act_forget(void);
 

@@ -151,7 +151,7 @@ uint64_t steer_unmapping(void *addr, size_t length)
 		return 0;
 	event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	event_put(&event);
-	watch_wait_advice();
+	watch_wait_advice(event.start, event.bytes);
 	return event.id;
 }
 
@@ -200,7 +200,7 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 
 	if (concerns) {
 		event_put(&event);
-		watch_wait_advice();
+		watch_wait_advice(event.start, event.bytes);
 	}
 	at = steer_remap_whole(old, old_length, length, flags, new, concerns);
 	if (!concerns)

@@ -349,11 +349,11 @@ void watch_allow(void)
 		__atomic_sub_fetch(&watch_barred, 1, __ATOMIC_SEQ_CST);
 }
 
-void watch_wait_advice(void)
+void watch_wait_advice(uint64_t start, uint64_t bytes)
 {
 	const struct timespec pause = { .tv_nsec = 20000 };
 
-	while (act_is_advising() && thread_is_there(&watch_thread))
+	while (act_is_advising(start, bytes) && thread_is_there(&watch_thread))
 		call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
 

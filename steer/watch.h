@@ -4,6 +4,7 @@
 #define HM_STEER_WATCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 extern bool watch_verbose;
 
@@ -23,11 +24,11 @@ bool watch_is_thread(int number);
 void watch_stop(void);
 void watch_allow(void);
 /*
- * Wait until the monitor gives no advice that the program waits for (act.c). The caller has put an
- * event about the mapping, so the monitor begins no such advice for it afterwards. The wait lasts
- * for one madvise(), which seldom does I/O.
+ * Wait until the monitor gives no advice in a range, except MADV_WILLNEED. The caller has put an
+ * event about the range, so the monitor begins none afterwards. The wait lasts for one madvise(),
+ * which seldom does I/O (act.c).
  */
-void watch_wait_advice(void);
+void watch_wait_advice(uint64_t start, uint64_t bytes);
 /* Reset the state in a child of fork(), which has no monitor thread. */
 void watch_forget(void);
 
