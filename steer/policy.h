@@ -76,7 +76,7 @@ struct hm_track {
 	u64 ahead; /* requested up to here, or the end of the requested region; 0 = nothing */
 	u64 area; /* the end of its area, which has another mode than the mapping; 0 = none */
 	u64 back; /* the start of the area */
-	u32 grown; /* the look in which it grew last; 0 = not used */
+	u64 grown; /* the look in which it grew last; 0 = not used */
 	int way; /* 1: upwards; -1: downwards; 0: it has not grown yet */
 	u32 kicks; /* regions that stream_kick() has requested */
 };
@@ -121,7 +121,7 @@ struct hm_advisor {
 	struct hm_facts facts;
 	enum hm_mode mode; /* of the mapping outside of the areas of tracks */
 	enum hm_pattern pattern;
-	u32 look;
+	u64 look;
 	u64 look_ms; /* the time of the last look */
 	struct hm_region *region;
 	struct hm_track track[HM_TRACKS];

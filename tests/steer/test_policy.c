@@ -608,12 +608,16 @@ static void chunks_that_end_are_noticed(void **state)
 	world_end(&w);
 }
 
-static void change_from_scan_to_random_and_back_is_followed(void **state)
+/*
+ * @looks: looks before that; then those before the change back. Return the page faults after it.
+ */
+static u64 follow_change_from_scan_to_random_and_back(u64 *looks)
 {
 	struct world w;
 	u64 page, i;
 
 	world_make(&w, PAGES, PAGES / 8, false);
+	w.a.look = *looks;
 	for (page = 0; page < PAGES / 4; page++)
 		access_page(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
@@ -623,11 +627,30 @@ static void change_from_scan_to_random_and_back_is_followed(void **state)
 	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
 	assert_true(w.read < 5000 + 64 * REGION); /* regions until the policy notices */
 	w.faults = 0;
+	*looks = w.a.look;
 	for (page = PAGES / 2; page < PAGES; page++)
 		access_page(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
-	assert_true(w.faults < PAGES / REGION / 4 + 128);
 	world_end(&w);
+	return w.faults;
+}
+
+static void change_from_scan_to_random_and_back_is_followed(void **state)
+{
+	u64 looks = 0, faults = follow_change_from_scan_to_random_and_back(&looks);
+
+	assert_true(faults < PAGES / REGION / 4 + 128);
+}
+
+/* A thousand looks a second are more than 32 bits can count after 50 days. */
+static void changes_are_followed_for_years(void **state)
+{
+	u64 looks = 0;
+
+	follow_change_from_scan_to_random_and_back(&looks);
+	/* The 32 bits would overflow soon after the change back. */
+	looks = UINT32_MAX - looks - 20;
+	follow_change_from_scan_to_random_and_back(&looks);
 }
 
 static void four_streams_are_read_ahead(void **state)
@@ -803,6 +826,7 @@ int main(void)
 		cmocka_unit_test(chunks_are_read_at_once),
 		cmocka_unit_test(chunks_that_end_are_noticed),
 		cmocka_unit_test(change_from_scan_to_random_and_back_is_followed),
+		cmocka_unit_test(changes_are_followed_for_years),
 		cmocka_unit_test(four_streams_are_read_ahead),
 		cmocka_unit_test(backward_is_read_ahead),
 		cmocka_unit_test(runs_at_a_distance_are_no_stride),
