@@ -55,8 +55,9 @@ struct hint {
  * @confirmed_at: time at which accesses confirmed its mode last; nanoseconds
  * @confirmed_faults: page faults of the process up to @confirmed_at
  * @at: address at which the current pass continues; a pass is a scan of the whole mapping
- * @slice: start of the slice that was scanned last
- * @slice_at: time of that scan
+ * @slice: start of the slices that the last look scanned
+ * @slice_end: their end
+ * @slice_at: time of that look; 0 = the slices are not scanned again
  * @round: the round of scans in which the last pass was completed
  * @pass_ns: processor time of the last pass
  * @scan_ns: processor time of the current pass
@@ -79,7 +80,7 @@ struct map {
 	bool shared, writable;
 	bool orphan, moving, changed, advised, suspended, huge_works, hot_used;
 	u64 confirmed_at, confirmed_faults;
-	u64 at, slice, slice_at;
+	u64 at, slice, slice_end, slice_at;
 	u32 round;
 	u64 pass_ns, scan_ns;
 	u64 huge, tried, touched, judged_written;

@@ -269,24 +269,33 @@ static u64 scan_slice_end(const struct map *map, u64 at)
 	return end < map_end(map) ? end : map_end(map);
 }
 
+/* Scan the last slices of a mapping again. The pages that this scan finds are fresh. */
+static void scan_slices_again(struct map *map, u64 now)
+{
+	bool fresh = now - map->slice_at < SCAN_ANSWER_NS;
+	u64 huge = map->huge, at;
+
+	scan_charge();
+	for (at = map->slice; at < map->slice_end; at += scan_slice_bytes)
+		scan_range(map, at, map_earlier(at + scan_slice_bytes, map->slice_end), now, fresh);
+	map->huge = huge;
+	map->slice_at = 0;
+	scan_slice_credit -= (s64)scan_charge();
+}
+
 /*
  * Scan the next slice of a mapping. If scans are @slow, a page may have been touched long before
- * its slice is scanned. So each slice is scanned twice in succession, and the pages that the
- * second scan finds are fresh.
+ * its slice is scanned. So the next look scans the slices of this look again.
  */
 static void scan_slice(struct map *map, u64 now, bool slow)
 {
-	u64 at = map->at, huge, used;
+	u64 used;
 
-	if (slow && map->slice_at && map->slice < at) {
-		huge = map->huge;
-		scan_range(map, map->slice, at, now, now - map->slice_at < SCAN_ANSWER_NS);
-		map->huge = huge;
-		scan_slice_credit -= (s64)scan_charge();
-	}
-	map->slice = at;
-	map->slice_at = now;
-	map->at = scan_range(map, at, scan_slice_end(map, at), now, !slow);
+	if (map->slice_at != now)
+		map->slice = map->at;
+	map->at = scan_range(map, map->at, scan_slice_end(map, map->at), now, !slow);
+	map->slice_end = map->at;
+	map->slice_at = slow ? now : 0;
 	used = scan_charge();
 	scan_slice_credit -= (s64)used;
 	map->scan_ns += used;
@@ -332,6 +341,8 @@ static void scan_all(u64 now)
 		hm_advisor_share(&map->advisor, now / MS, &shared);
 		scan_judge(map);
 		scan_ahead(map, now);
+		if (map->slice_at && scan_slice_credit > 0)
+			scan_slices_again(map, now);
 		if (!scan_must_confirm(map))
 			continue;
 		confirm++;
@@ -344,10 +355,14 @@ static void scan_all(u64 now)
 	scan_charge();
 	/*
 	 * The loop ends when a whole turn through the table has found no mapping to scan: the round
-	 * is complete.
+	 * is complete. It stops at a mapping whose last slices must be scanned again first.
 	 */
 	while (left && scan_slice_credit > 0 && !scan_is_interrupted()) {
-		map = map_entry(scan_next++ % limit);
+		map = map_entry(scan_next % limit);
+		if (map && !scan_skips(map) && map->slice_at &&
+		    (map->slice_at != now || map->slice_end != map->at))
+			break;
+		scan_next++;
 		if (!map || scan_skips(map) || map->round == scan_round) {
 			left--;
 			continue;

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * Scans of many mappings, in the time of the test: there is no monitor, and nothing is mapped. The
+ * linker replaces look() by a function that takes processor time and finds accesses.
+ */
+#include "common.h"
+
+#include "call.h"
+#include "memory.h"
+#include "room.h"
+#include "scan.h"
+#include "state.h"
+#include "wrap.h"
+
+#include <pthread.h>
+
+#define AT ((u64)1 << 40) /* an address that no program of this machine has */
+#define MAPS 16u
+#define LOOK_NS 200000u
+
+static struct scan_buffers buffers;
+static bool accesses; /* each look finds one */
+static u64 now;
+
+uint64_t memory_for_cache(void)
+{
+	return SIZE;
+}
+
+uint64_t memory_read_again(void)
+{
+	return 0;
+}
+
+static u64 random_number(void)
+{
+	static u64 state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
+{
+	u64 until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + LOOK_NS, pages = (end - start) / PAGE;
+	u64 page = (start - base) / PAGE + random_number() % pages;
+
+	(void)looker;
+	(void)seen;
+	(void)huge;
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		;
+	if (accesses && *n < LOOK_RUNS)
+		runs[(*n)++] = (struct hm_touch){ page, page + 1 };
+	return end;
+}
+
+static void *fault(void *page)
+{
+	u32 i;
+
+	for (i = 0; i < 2 * MAPS; i++) {
+		CHECK(!madvise(page, PAGE, MADV_DONTNEED));
+		*(volatile char *)page = 1;
+	}
+	return NULL;
+}
+
+/* Page faults of another thread, as those of this one would be those of the monitor. */
+static void fault_elsewhere(void)
+{
+	static void *page;
+	pthread_t thread;
+
+	if (!page)
+		page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED && !pthread_create(&thread, NULL, fault, page));
+	CHECK(!pthread_join(thread, NULL));
+}
+
+static void random_maps(u64 bytes)
+{
+	struct event event = { EVENT_MAPPED, .bytes = bytes, .prot = PROT_READ,
+			       .flags = MAP_SHARED };
+	struct map *map;
+	u32 i;
+
+	CHECK(!map_is_full() || map_add_block(room_map(sizeof(struct map_block))));
+	for (i = 0; i < MAPS; i++) {
+		event.start = AT + 2 * i * bytes;
+		event.room_bytes = map_room(event.start, bytes);
+		event.room = room_map(event.room_bytes);
+		map = map_follow(&event);
+		CHECK(event.room && map);
+		map->advisor.mode = HM_MODE_RANDOM;
+	}
+	state_set(RUNNING);
+	CHECK(scan_begin(&buffers));
+	now = now_ns();
+}
+
+/* Let the monitor's time pass. */
+static void scan_for(u64 seconds)
+{
+	u64 until = now + seconds * 1000000000u;
+
+	while (now < until) {
+		fault_elsewhere();
+		now += scan_run(now);
+	}
+}
+
+static u32 suspended(void)
+{
+	struct map *map;
+	u32 n = 0;
+
+	for_each_map(map)
+		n += map->suspended;
+	return n;
+}
+
+/* Scans of all mappings are slow, so accesses must confirm the advice for each of them. */
+static void accesses_confirm_many_mappings(void)
+{
+	accesses = true;
+	random_maps(SIZE / 2);
+	scan_for(30);
+	CHECK(suspended() == 0);
+	accesses = false;
+	scan_for(30);
+	CHECK(suspended() == MAPS);
+	accesses = true;
+	scan_for(30);
+	CHECK(suspended() == 0);
+}
+
+/* Each mapping has many slices. */
+static void accesses_confirm_large_mappings(void)
+{
+	accesses = true;
+	random_maps(64 * SIZE);
+	scan_for(30);
+	CHECK(suspended() == 0);
+}
+
+RUN(accesses_confirm_many_mappings)
+RUN(accesses_confirm_large_mappings)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accesses_confirm_many_mappings_test),
+		cmocka_unit_test(accesses_confirm_large_mappings_test),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
