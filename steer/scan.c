@@ -445,17 +445,20 @@ static void scan_suspend_all(void)
 u64 scan_run(u64 now)
 {
 	u64 faults, quiet = now - scan_faulted;
+	bool paid;
 
-	scan_charge();
 	scan_earn(now - scan_last);
 	scan_last = now;
+	/* The pause has paid the debt, but not this wake-up. */
+	paid = scan_pace.credit_ns >= 0;
+	scan_charge();
 	faults = scan_count_faults();
 	if (faults == scan_faults) {
 		if (quiet > PACE_ASLEEP_NS)
 			scan_suspend_all();
 		return pace_idle_ns(quiet);
 	}
-	if (scan_pace.credit_ns >= 0) {
+	if (paid) {
 		if (quiet > PACE_PAUSE_NS)
 			scan_pace.fruitless = 0;
 		scan_faults = faults;

@@ -7,6 +7,7 @@
 
 #include "call.h"
 #include "memory.h"
+#include "pace.h"
 #include "room.h"
 #include "scan.h"
 #include "state.h"
@@ -20,6 +21,7 @@
 
 static struct scan_buffers buffers;
 static bool accesses; /* each look finds one */
+static u32 looks;
 static u64 now;
 
 uint64_t memory_for_cache(void)
@@ -50,6 +52,7 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 	(void)looker;
 	(void)seen;
 	(void)huge;
+	looks++;
 	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 		;
 	if (accesses && *n < LOOK_RUNS)
@@ -146,14 +149,34 @@ static void accesses_confirm_large_mappings(void)
 	CHECK(suspended() == 0);
 }
 
+/* The pause after a wake-up pays for that wake-up only. The next one must leave time for looks. */
+static void wake_ups_leave_time_for_looks(void)
+{
+	u64 until, elapsed = 0;
+
+	random_maps(SIZE / 2);
+	scan_for(10);
+	looks = 0;
+	while (elapsed < 30 * 1000 * MS) {
+		fault_elsewhere();
+		until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + MS;
+		while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+			;
+		elapsed += scan_run(now + elapsed);
+	}
+	CHECK(looks >= 30);
+}
+
 RUN(accesses_confirm_many_mappings)
 RUN(accesses_confirm_large_mappings)
+RUN(wake_ups_leave_time_for_looks)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accesses_confirm_many_mappings_test),
 		cmocka_unit_test(accesses_confirm_large_mappings_test),
+		cmocka_unit_test(wake_ups_leave_time_for_looks_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
