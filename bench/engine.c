@@ -10,6 +10,12 @@
 
 #define HUGE (2 * MB)
 
+const char *const hugemap_page_names[HUGEMAP_PAGES] = {
+	[HUGEMAP_PAGE_AUTO] = "auto",
+	[HUGEMAP_PAGE_2M] = "2M",
+	[HUGEMAP_PAGE_4K] = "4K",
+};
+
 void die(struct run *run, const char *format, ...)
 {
 	va_list args;

@@ -13,12 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-const char *const hugemap_page_names[HUGEMAP_PAGES] = {
-	[HUGEMAP_PAGE_AUTO] = "auto",
-	[HUGEMAP_PAGE_2M] = "2M",
-	[HUGEMAP_PAGE_4K] = "4K",
-};
-
 static void kernel_open(struct run *run)
 {
 	char *dir = strdup(run->path), why[160];
