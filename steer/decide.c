@@ -199,7 +199,7 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 }
 
 /*
- * The mode of cached pages changes nothing, so a mapping without reads keeps its first mode. A
+ * The mode of cached pages changes little, so a mapping without reads keeps its first mode. A
  * program that touches most pages of a cached file between two looks leaves runs as long as those
  * of a stream. New files are written without reads, so their modes must follow the program.
  */

@@ -13,9 +13,9 @@
  * list. (If lru_gen is enabled, the calls count as references of the folio.)
  *
  * A round goes through all mappings in mode RANDOM, region by region. It marks the hot pages as
- * accessed while that pays, and records in @before which pages are mapped. If a look finds a page newly mapped that
- * has its bit in @before, the page was unmapped since the last round, and the program has used it
- * again.
+ * accessed if an earlier round has shown lately that this pays, and records in @before which pages
+ * are mapped. If a look finds a page newly mapped that has its bit in @before, the page was unmapped
+ * since the last round, and the program has used it again.
  */
 #include "hot.h"
 
@@ -53,6 +53,7 @@ _Static_assert(sizeof(unsigned long) * 8 == HOT_BITS, "a word has the bits of 64
 static struct {
 	bool begun; /* @read is valid */
 	bool active;
+	bool pays; /* it marks the hot pages */
 	u32 number;
 	u32 index; /* mapping at which it continues */
 	u64 region; /* region at which it continues there */
@@ -162,7 +163,7 @@ static bool hot_pass_region(struct map *map, u64 region,
 			    void (*look)(struct map *map, u64 start, u64 end))
 {
 	u64 start = region * REGION, word;
-	bool hot = hot_has_pages(map, region), marks = hot && hot_looks(hot_last) > 1;
+	bool hot = hot_has_pages(map, region), marks = hot && hot_round.pays;
 
 	/* A page that was evicted since the last look would be read, so look again. */
 	if (marks) {
@@ -247,6 +248,7 @@ static bool hot_may_begin(u64 now, u64 memory)
 		return false;
 	if (hot_is_worth(read, memory))
 		hot_worth_at = now;
+	hot_round.pays = hot_looks(now) > 1;
 	hot_round.found = 0;
 	hot_round.pages = 0;
 	hot_round.read = hot_read;
