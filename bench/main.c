@@ -55,11 +55,10 @@ static const struct cli_option options[] = {
 	{ "fast-device", NULL, KEY_FAST_DEVICE, "on a zram device, made for this (root)" },
 	{ "file", "PATH", KEY_FILE, "read a file of yours instead; it is never written to" },
 	{ "size", "SIZE", KEY_SIZE, "size of the file (default: 4G; --quick: at most 1G)" },
-	{ "pool", "SIZE", KEY_POOL, "memory for cached data, of every engine (default: size/8)" },
+	{ "pool", "SIZE", KEY_POOL, "memory for the data of each engine (default: size/8)" },
 	{ "scenario", "NAME", KEY_SCENARIO, "only this one; may be given several times" },
 	{ "engine", "NAME", KEY_ENGINE, "only this one; may be given several times" },
-	{ "page", "auto|2M|4K", KEY_PAGE,
-	  "page size of hugemap-kernel (default: auto, 2M, 4K if it suits)" },
+	{ "page", "auto|2M|4K", KEY_PAGE, "of hugemap-kernel (default: auto, 2M, 4K if it suits)" },
 	{ "threads", "N", KEY_THREADS, "with N threads; several times, or 1,2,4 (default: 1)" },
 	{ "runs", "N", KEY_RUNS, "turns (default: 5; --quick: 3)" },
 	{ "json", "FILE", KEY_JSON, "write JSON; '-': to standard output, and nothing else" },
@@ -93,9 +92,10 @@ const struct cli_command bench_command = {
 	.parts = parts,
 	.notes =
 		"Commands:  ycsb curve\n"
-		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint restore "
-		"checkpoint-own restore-own log zipf-4k hot-tenth hot-limit strided backward four-streams "
-		"scan-twice scan-random-scan load-shuffled load-sparse log-read curve-seq curve-rand cost\n"
+		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint\n"
+		"           restore checkpoint-own restore-own log zipf-4k hot-tenth hot-limit\n"
+		"           strided backward four-streams scan-twice scan-random-scan\n"
+		"           load-shuffled load-sparse log-read curve-seq curve-rand cost\n"
 		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
 		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		"`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"

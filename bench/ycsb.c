@@ -20,12 +20,11 @@ const struct cli_command ycsb_command = {
 	.synopsis = "[OPTION]...",
 	.summary = "Run the workloads of YCSB on LMDB and RocksDB, with and without HugeMap.",
 	.options = ycsb_options,
-	.notes =
-		"Workloads: load a b c d e f\n"
-		"Stores:    lmdb rocksdb\n"
-		"Modes:     plain plain-128 random steered pread\n\n"
-		"Exit status: 0 if all was measured and all answers were right, 1 if not, 2 if the\n"
-		"command line is wrong, 130 if interrupted.\n",
+	.notes = "Workloads: load a b c d e f\n"
+		 "Stores:    lmdb rocksdb\n"
+		 "Modes:     plain plain-128 random steered pread\n\n"
+		 "Exit status: 0 if all was measured and all answers were right, 1 if not, 2 if\n"
+		 "the command line is wrong, 130 if interrupted.\n",
 	.page = "bench",
 	.run = ycsb_main,
 };

@@ -9,7 +9,7 @@
 #define INDENT 21 /* columns of the mark and the title of a check */
 
 static const struct cli_option options[] = {
-	{ "dir", "DIR", 'd', "directory of the files that would be mapped (default: here)" },
+	{ "dir", "DIR", 'd', "directory of the files to be mapped (default: here)" },
 	{ "json", NULL, 'j', "print JSON" },
 	{},
 };
@@ -21,9 +21,8 @@ const struct cli_command doctor_command = {
 	.synopsis = "[--dir DIR] [--json]",
 	.summary = "Report what this machine allows HugeMap to do.",
 	.options = options,
-	.notes =
-		"Exit status: 0 if mappings can be steered here, 1 if they cannot, 2 if the command\n"
-		"line is wrong.\n",
+	.notes = "Exit status: 0 if mappings can be steered here, 1 if they cannot, 2 if the\n"
+		 "command line is wrong.\n",
 	.run = doctor_run,
 };
 

@@ -41,13 +41,13 @@ static int mount_run(int argc, char **argv);
 
 const struct cli_command mount_command = {
 	.name = "mount",
-	.synopsis = "[-o LIST] [--persist [--unit]] [-f] [-v] SOURCE DIR | -o remount,LIST DIR",
+	.synopsis = "[-o LIST] [--persist [--unit]] [-f] [-v] SOURCE DIR\n"
+		    "       hugemap mount -o remount,LIST DIR",
 	.summary = "Mount a directory or a block device through the kernel engine.",
 	.options = options,
-	.notes =
-		"SOURCE is a directory of any file system, or a block device. hugemap(5) lists the\n"
-		"options, such as pool=SIZE and page=2M, 4K or auto. Without pool= a quarter of the\n"
-		"machine's memory is taken.\n",
+	.notes = "SOURCE is a directory of any file system, or a block device. hugemap(5) lists\n"
+		 "the options, such as pool=SIZE and page=2M, 4K or auto. Without pool= a quarter\n"
+		 "of the machine's memory is taken.\n",
 	.letters = "ofv",
 	.run = mount_run,
 };

@@ -44,7 +44,8 @@ const struct cli_command run_command = {
 	.options = options,
 	.notes =
 		"Each option is also a line in /etc/hugemap/run.conf and\n"
-		"~/.config/hugemap/run.conf (min-size = 64M) and a variable (HUGEMAP_RUN_MIN_SIZE).\n\n"
+		"~/.config/hugemap/run.conf (min-size = 64M) and a variable\n"
+		"(HUGEMAP_RUN_MIN_SIZE).\n\n"
 		"Exit status: that of PROGRAM; 1 if the library to be loaded is missing, 2 if the\n"
 		"command line is wrong, 126 or 127 if PROGRAM cannot be started or found.\n",
 	.letters = "v",

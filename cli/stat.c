@@ -26,14 +26,14 @@ static int stat_run(int argc, char **argv);
 
 const struct cli_command stat_command = {
 	.name = "stat",
-	.synopsis = "[PID | PATH] [--interval S] [--count N] [--json | --openmetrics]",
+	.synopsis = "[PID | PATH] [--interval S] [--count N]\n"
+		    "                    [--json | --openmetrics]",
 	.summary = "Print the numbers of a process or a mount, or list all of them.",
 	.options = options,
-	.notes =
-		"PATH is a mount of the kernel engine, or any file there.\n\n"
-		"Exit status: 0 if numbers were printed, 1 if the process does not exist, does not\n"
-		"use HugeMap or belongs to another user, or PATH is on no mount of HugeMap, 2 if the\n"
-		"command line is wrong.\n",
+	.notes = "PATH is a mount of the kernel engine, or any file there.\n\n"
+		 "Exit status: 0 if numbers were printed, 1 if the process does not exist, does\n"
+		 "not use HugeMap or belongs to another user, or PATH is on no mount of HugeMap,\n"
+		 "2 if the command line is wrong.\n",
 	.run = stat_run,
 };
 

@@ -21,7 +21,7 @@
 static const struct cli_option options[] = {
 	{ "interval", "S", 'i', "look again every S seconds (default: 2)" },
 	{ "count", "N", 'c', "stop after N times" },
-	{ "sort", "WORD", 's', "read, write, faults, hits, dirty, evictions, latency or name" },
+	{ "sort", "WORD", 's', "read write faults hits dirty evictions latency name" },
 	{ "json", NULL, 'j', "print JSON, one object a line" },
 	{},
 };
@@ -33,10 +33,9 @@ const struct cli_command top_command = {
 	.synopsis = "[--interval S] [--count N] [--sort WORD] [--json] [FILE...]",
 	.summary = "Watch all mounts and all processes that use HugeMap, live.",
 	.options = options,
-	.notes =
-		"Keys: q ends the program; r, w, f, h, d, e, l and n sort; m hides or shows mappings;\n"
-		"p hides or shows which pages are cached, of mapped files and of each FILE; arrows and\n"
-		"page keys scroll. Without a terminal, plain text is printed.\n",
+	.notes = "Keys: q ends the program; r, w, f, h, d, e, l and n sort; m hides or shows\n"
+		 "mappings; p hides or shows which pages are cached, of mapped files and of each\n"
+		 "FILE; arrows and page keys scroll. Without a terminal, plain text is printed.\n",
 	.run = top_run,
 };
 

@@ -14,11 +14,14 @@ _hugemap_options() {
 
 # The words that an option takes, where its help has them in a list.
 _hugemap_words() {
-	local title=${3#--}
+	local title=${3#--} help
 
 	case $4 in
 	*'|'*) echo "${4//|/ }" ;;
-	NAME) "$1" help $2 2>/dev/null | sed -n "s/^${title^}s: *//p" ;;
+	NAME)
+		help=$("$1" help $2 2>/dev/null)
+		sed -n "s/^${title^}s: *//p" <<<"${help//$'\n           '/ }"
+		;;
 	WORD) "$1" help $2 2>/dev/null | sed -n "s/,//g; s/ or / /; s/^  $3 $4 *//p" ;;
 	esac
 }

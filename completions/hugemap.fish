@@ -37,7 +37,8 @@ function __hugemap_argument -a program command option argument text
             string split '|' -- $argument
         case NAME
             set -l title (string sub -s 3 -- $option)
-            $program help (string split ' ' -- $command) 2>/dev/null | string replace -rfi "^$title""s: *" '' |
+            set -l help ($program help (string split ' ' -- $command) 2>/dev/null | string collect)
+            string replace -a \n'           ' ' ' -- $help | string replace -rfi "^$title""s: *" '' |
                 string split -n ' '
         case WORD
             string replace -a , '' -- $text | string replace ' or ' ' ' | string split -n ' '

@@ -33,7 +33,8 @@ def options(command):
 
 
 def listed(title):
-    return set(re.search(rf"(?m)^{title}: (.*)$", hugemap("help", "bench").stdout)[1].split())
+    text = hugemap("help", "bench").stdout
+    return set(re.search(rf"(?m)^{title}: (.*(?:\n  .*)*)$", text)[1].split())
 
 
 def is_served(pid):

@@ -124,7 +124,7 @@ class Man(unittest.TestCase):
                               check=True).stdout
         page = read(f"{ROOT}/man/hugemap-bench.1")
         for title, least in (("Scenarios", 7), ("Engines", 4)):
-            names = re.search(rf"(?m)^{title}: (.*)$", text).group(1).split()
+            names = re.search(rf"(?m)^{title}: (.*(?:\n  .*)*)$", text).group(1).split()
             self.assertGreaterEqual(len(names), least)
             section = page.split(f".Ss {title}")[1].split(".Ss")[0]
             self.assertEqual(names, re.findall(r"(?m)^\.It Cm (\S+)$", section))
@@ -137,6 +137,13 @@ class Man(unittest.TestCase):
         self.assertLessEqual(len(text.splitlines()), 24)
         for command in ("run", "check", "mount"):
             self.assertIn(f"`hugemap {command}`", text.split("\n\n")[1])
+
+    def test_the_help_of_each_command_fits_80_columns(self):
+        for command in {"version"}.union(*COMMANDS.values()):
+            text = subprocess.run([HUGEMAP, *command.split(), "--help"], capture_output=True,
+                                  text=True, check=True).stdout
+            with self.subTest(command):
+                self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
 
     def test_each_command_has_a_page(self):
         text = subprocess.run([HUGEMAP, "--help"], capture_output=True, text=True).stdout
