@@ -20,6 +20,8 @@ void notice(const char *name, const char *why, unsigned char byte)
 	say_into(&say, line, sizeof(line) - 1);
 	say_text(&say, "hugemap run: ");
 	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	say_text(&say, *settings.rank ? ": rank " : "");
+	say_text(&say, settings.rank);
 	say_text(&say, ": ");
 	say_text(&say, name ? name : program_invocation_short_name);
 	say_text(&say, " ");

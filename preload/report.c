@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "call.h"
-#include "environment.h"
 #include "settings.h"
 #include "steer.h"
 #include "tally.h"
@@ -20,7 +19,6 @@
  */
 static int report_fd = -1;
 static struct stat report_file;
-static char report_rank[12]; /* of the process in an MPI program; "" = none */
 
 static bool report_stat(int fd, struct stat *st)
 {
@@ -35,23 +33,8 @@ static bool report_is_error(int fd)
 	       st.st_ino == report_file.st_ino;
 }
 
-/* MPI starts many equal processes. The variable that an implementation sets tells them apart. */
-static void report_find_rank(char *const *environment)
+void report_open(void)
 {
-	static const char variables[][24] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-					      "SLURM_PROCID" };
-	const char *rank = NULL;
-	size_t i;
-
-	for (i = 0; !rank && i < sizeof(variables) / sizeof(variables[0]); i++)
-		rank = environment_get(environment, variables[i]);
-	if (rank && strlen(rank) < sizeof(report_rank))
-		memcpy(report_rank, rank, strlen(rank));
-}
-
-void report_open(char *const *environment)
-{
-	report_find_rank(environment);
 	if (report_stat(STDERR_FILENO, &report_file))
 		report_fd = (int)call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, 100, 0, 0, 0);
 }
@@ -72,7 +55,8 @@ __attribute__((destructor)) void report_print(void)
 		return;
 	if (report_is_error(report_fd)) {
 		snprintf(line, sizeof(line), "hugemap run: %ld: %s%s%s", pid,
-			 program_invocation_short_name, *report_rank ? ", rank " : "", report_rank);
+			 program_invocation_short_name, *settings.rank ? ", rank " : "",
+			 settings.rank);
 		report_line(line, NULL);
 		tell_page(page, true, report_line, NULL);
 	} else {

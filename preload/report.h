@@ -7,7 +7,7 @@
 #define PRELOAD_REPORT_H
 
 /* Without this call, there is no summary. */
-void report_open(char *const *environment);
+void report_open(void);
 /*
  * Print the summary now, once. A process without a steered mapping prints nothing, such as most
  * children of a shell.

@@ -54,6 +54,20 @@ static const char *settings_text(const char *value)
 	return call_failed(at) ? NULL : memcpy((char *)at, value, length);
 }
 
+/* MPI starts many equal processes. The variable that an implementation sets distinguishes them. */
+static void settings_read_rank(char *const *environment)
+{
+	static const char variables[][24] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+					      "SLURM_PROCID" };
+	const char *rank = NULL;
+	size_t i;
+
+	for (i = 0; !rank && i < sizeof(variables) / sizeof(variables[0]); i++)
+		rank = environment_get(environment, variables[i]);
+	if (rank && strlen(rank) < sizeof(settings.rank))
+		memcpy(settings.rank, rank, strlen(rank));
+}
+
 bool settings_select_path(const char *path)
 {
 	return globs_select(settings.include, settings.exclude, path);
@@ -88,6 +102,8 @@ void settings_read(char *const *environment)
 	tally = environment_get(environment, TALLY_VARIABLE);
 	if (settings.summary && tally && strlen(tally) < sizeof(settings.tally))
 		memcpy(settings.tally, tally, strlen(tally));
+	if (settings.summary || settings.verbose)
+		settings_read_rank(environment);
 	settings.users = 1;
 	settings.on = true;
 }

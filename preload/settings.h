@@ -17,6 +17,7 @@
  * @include: globs, separated by colons; NULL = all files
  * @exclude: globs, separated by colons; NULL = no files
  * @users: number of callers that have new mappings steered; 1 under `hugemap run`
+ * @rank: of the process in an MPI program; "" = none
  * @tally: for tally_add(); "" = programs are not counted
  */
 struct settings {
@@ -27,6 +28,7 @@ struct settings {
 	const char *include;
 	const char *exclude;
 	int users;
+	char rank[12];
 	char tally[TALLY_PIPE];
 };
 

@@ -35,7 +35,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		return;
 	steer.least = settings.least;
 	steer.verbose = settings.verbose;
+	steer.rank = settings.rank;
 	steer_configure(&steer);
 	if (settings.summary)
-		report_open(environment);
+		report_open();
 }

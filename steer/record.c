@@ -8,6 +8,7 @@
 #include <string.h>
 
 bool record_verbose;
+const char *record_rank = "";
 struct steer_page *record_page;
 
 void record_missed(void)
@@ -102,6 +103,8 @@ void record_why(struct steer_map *told, const char *what, const char *why)
 	say_into(&say, line, sizeof(line));
 	say_text(&say, "hugemap run: ");
 	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	say_text(&say, *record_rank ? ": rank " : "");
+	say_text(&say, record_rank);
 	say_text(&say, ": ");
 	say_text(&say, told->path[0] ? told->path : "a mapping");
 	say_text(&say, ": ");

@@ -13,6 +13,8 @@
 
 /* Print each decision on the program's standard error. */
 extern bool record_verbose;
+/* The rank of the process in an MPI program, for these lines; "" = none. */
+extern const char *record_rank;
 /* The page; NULL = none yet. */
 extern struct steer_page *record_page;
 

@@ -55,6 +55,7 @@ void steer_configure(const struct steer_settings *chosen)
 	if (chosen->least)
 		steer_least = chosen->least;
 	watch_verbose = chosen->verbose;
+	record_rank = chosen->rank ? chosen->rank : "";
 	/* Without the handler, a child of fork() would take itself for its parent. */
 	if (!steer_owner && pthread_atfork(NULL, NULL, steer_child))
 		return;

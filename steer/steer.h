@@ -26,10 +26,12 @@
  * struct steer_settings - settings that a caller may make once, before the first mapping
  * @least: bytes of the shortest mapping to steer; 0 = STEER_LEAST_DEFAULT
  * @verbose: print a line on standard error for each decision
+ * @rank: of the process in an MPI program, for these lines; NULL or "" = none
  */
 struct steer_settings {
 	uint64_t least;
 	bool verbose;
+	const char *rank;
 };
 
 void steer_configure(const struct steer_settings *settings);

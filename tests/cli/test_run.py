@@ -167,8 +167,19 @@ class Notices(unittest.TestCase):
                 found = lines("--summary", sys.executable, "-c", MAP, path,
                               env={**os.environ, variable: "17"})
                 self.assertRegex(found[0], r"^hugemap run: \d+: python\S*, rank 17$")
+                line, = lines("-v", sys.executable, "-c", LIMIT,
+                              env={**os.environ, variable: "17"})
+                self.assertRegex(line, r"^hugemap run: \d+: rank 17: python\S* limits ")
         found = lines("--summary", sys.executable, "-c", MAP, path)
         self.assertRegex(found[0], r"^hugemap run: \d+: python[^ ,]*$")
+
+    def test_decisions_name_the_rank(self):
+        path = self.sparse_file(8 << 30)
+        found = lines("-v", sys.executable, "-c", MAP + RANDOM, path,
+                      env={**os.environ, "PMI_RANK": "3"})
+        self.assertTrue(found)
+        for line in found:
+            self.assertRegex(line, rf"^hugemap run: \d+: rank 3: {re.escape(path)}: ")
 
 
 if __name__ == "__main__":
