@@ -19,7 +19,7 @@
 #define HELP "q)uit sort: r)ead w)rite f)aults h)its d)irty e)vict l)atency n)ame m)aps p)ages"
 
 static const struct cli_option options[] = {
-	{ "interval", "S", 'i', "look again every S seconds (default: 2)" },
+	{ "interval", "S", 'i', "refresh every S seconds (default: 2)" },
 	{ "count", "N", 'c', "stop after N times" },
 	{ "sort", "WORD", 's', "read write faults hits dirty evictions latency name" },
 	{ "json", NULL, 'j', "print JSON, one object a line" },

@@ -106,9 +106,10 @@ void tell_page(const struct steer_page *page, bool ended, void (*put)(const char
 	unsigned int i;
 	size_t at;
 
-	at = tell_add(line, 0, "  steered     %llu looks took %s of a processor, advice took %s%s",
-		      (unsigned long long)page->looks, tell_duration(a, page->look_ns),
-		      tell_duration(b, page->act_ns), page->running ? "" : "; not watched now");
+	at = tell_add(line, 0, "  steered     %llu scan%s took %s of CPU time, advice took %s%s",
+		      (unsigned long long)page->looks, page->looks == 1 ? "" : "s",
+		      tell_duration(a, page->look_ns), tell_duration(b, page->act_ns),
+		      page->running ? "" : "; not watched now");
 	put(line, arg);
 	tell_add(line, 0, "  faults      %llu, of them %llu that waited for the device",
 		 (unsigned long long)(page->minflt + page->majflt),

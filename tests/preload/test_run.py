@@ -129,6 +129,7 @@ class Reports(Case):
         self.assertTrue(any(a["calls"] for a in maps[0]["advice"].values()), maps)
         self.assertTrue(maps[0]["reason"])
         text = self.stat(child.pid)
+        self.assertRegex(text, r"steered +\d+ scans? took \d+ \w+ of CPU time, advice took \d+ ")
         self.assertRegex(text, rf"streams? +64 MB, .* {re.escape(path)}\n +advised: \S")
         listed = subprocess.run([HUGEMAP, "stat"], capture_output=True, text=True).stdout
         self.assertRegex(listed, rf"(?m)^ *{child.pid}  python\S* +64 MB ")
