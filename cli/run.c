@@ -304,8 +304,7 @@ static void run_help_outside(char **argv, enum target target)
 	if (run_is_set(getenv("HUGEMAP_RUN_OFF")))
 		return;
 	helped = run_outside(&outside, argv, why);
-	if (!helped)
-		tally_add(getenv(TALLY_VARIABLE), (unsigned char)target);
+	tally_add(getenv(TALLY_VARIABLE), helped ? TALLY_OUTSIDE : (unsigned char)target);
 	if (run_reports())
 		fprintf(stderr, "hugemap run: %d: %s %s from within; %s%s\n", getpid(), argv[0],
 			target_reason(target),

@@ -30,6 +30,7 @@ static const char tally_names[TALLY_MOST][28] = {
 	[TARGET_SECURE] = "another user's rights",
 	[TARGET_UNREADABLE] = "unreadable",
 	[TALLY_LIMITED] = "limited system calls",
+	[TALLY_OUTSIDE] = "helped from outside",
 	[TALLY_CLOSED] = "descriptors closed",
 };
 

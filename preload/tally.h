@@ -13,6 +13,7 @@
 /* The byte: an enum target, or one of these. */
 enum {
 	TALLY_LIMITED = 32, /* the program limits its system calls */
+	TALLY_OUTSIDE, /* the program does not load the library, and another process advises it */
 	TALLY_CLOSED, /* the program was steered, but its summary has no descriptor */
 	TALLY_MOST,
 };

@@ -68,7 +68,10 @@ class Notices(unittest.TestCase):
             with self.subTest(option):
                 line, *count = lines(option, self.static)
                 self.assertRegex(line, rf"^hugemap run: \d+: {self.static} is linked statically")
-                self.assertEqual(len(count), (option == "--summary" and "it is helped" not in line))
+                self.assertEqual(len(count), option == "--summary")
+                reason = "helped from outside" if "it is helped" in line else "linked statically"
+                for last in count:
+                    self.assertRegex(last, rf"^hugemap run: \d+: 1 program was .*: 1 {reason}$")
         self.assertEqual(lines(self.static), [])
 
     def test_a_program_in_go(self):
