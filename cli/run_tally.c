@@ -21,7 +21,7 @@ enum {
 	TALLY_WRITE
 };
 
-static const char tally_names[TALLY_MOST][28] = {
+static const char tally_names[TALLY_REASONS][28] = {
 	[TARGET_GO] = "Go",
 	[TARGET_STATIC] = "linked statically",
 	[TARGET_MACHINE] = "32 bits or another machine",
@@ -31,7 +31,6 @@ static const char tally_names[TALLY_MOST][28] = {
 	[TARGET_UNREADABLE] = "unreadable",
 	[TALLY_LIMITED] = "limited system calls",
 	[TALLY_OUTSIDE] = "helped from outside",
-	[TALLY_CLOSED] = "descriptors closed",
 };
 
 static void tally_read(unsigned int counts[TALLY_MOST])
@@ -44,21 +43,32 @@ static void tally_read(unsigned int counts[TALLY_MOST])
 			counts[bytes[i]]++;
 }
 
-static void tally_print(int pid, const unsigned int counts[TALLY_MOST])
+static void tally_print_unsteered(int pid, const unsigned int counts[TALLY_REASONS])
 {
 	unsigned int i, all = 0, listed = 0;
 
-	for (i = 0; i < TALLY_MOST; i++)
+	for (i = 0; i < TALLY_REASONS; i++)
 		all += counts[i];
 	if (!all)
 		return;
 	dprintf(TALLY_ERROR, "hugemap run: %d: %u program%s not steered, or only in part: ", pid,
 		all, all == 1 ? " was" : "s were");
-	for (i = 0; i < TALLY_MOST; i++)
+	for (i = 0; i < TALLY_REASONS; i++)
 		if (counts[i])
 			dprintf(TALLY_ERROR, "%s%u %s", listed++ ? ", " : "", counts[i],
 				tally_names[i]);
 	dprintf(TALLY_ERROR, "\n");
+}
+
+static void tally_print(int pid, const unsigned int counts[TALLY_MOST])
+{
+	unsigned int closed = counts[TALLY_CLOSED];
+
+	tally_print_unsteered(pid, counts);
+	if (closed)
+		dprintf(TALLY_ERROR,
+			"hugemap run: %d: no summary of %u program%s that closed all descriptors\n",
+			pid, closed, closed == 1 ? "" : "s");
 }
 
 static void tally_watch(const void *arg)

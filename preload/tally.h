@@ -14,6 +14,7 @@
 enum {
 	TALLY_LIMITED = 32, /* the program limits its system calls */
 	TALLY_OUTSIDE, /* the program does not load the library, and another process advises it */
+	TALLY_REASONS, /* the bytes above are reasons not to steer a program */
 	TALLY_CLOSED, /* the program was steered, but its summary has no descriptor */
 	TALLY_MOST,
 };
