@@ -87,15 +87,32 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 	const char *pattern = map->pattern < STEER_PATTERNS ? steer_pattern_names[map->pattern] :
 							      "unknown";
 	char a[TEXT], b[TEXT], c[TEXT];
-	size_t at = tell_add(line, 0, "    %-8s %8s, %8s touched", pattern,
-			     tell_bytes(a, map->bytes), tell_bytes(b, map->touched));
+	size_t at = tell_add(line, 0, "    %-8s %8s, ", pattern, tell_bytes(a, map->bytes));
 
+	if (map->pattern == STEER_HINTED && !map->touched)
+		at = tell_add(line, at, "not scanned");
+	else
+		at = tell_add(line, at, "%8s touched", tell_bytes(b, map->touched));
 	if (map->huge)
 		at = tell_add(line, at, ", %s in huge pages", tell_bytes(c, map->huge));
 	else if (map->huge_works == 2)
 		at = tell_add(line, at, ", no huge pages here");
 	tell_add(line, at, "  %.*s%s", (int)sizeof(map->path), map->path,
 		 map->ended ? " (ended)" : "");
+}
+
+/*
+ * Returns whether tell_mapped() counts the pages of all mappings. Mappings with hints of the program
+ * are not scanned.
+ */
+static bool tell_scans_all(const struct steer_page *page)
+{
+	unsigned int i;
+
+	for (i = 0; i < STEER_PAGE_MAPS; i++)
+		if (page->maps[i].id && page->maps[i].pattern == STEER_HINTED)
+			return false;
+	return !page->missed;
 }
 
 void tell_page(const struct steer_page *page, bool ended, void (*put)(const char *line, void *arg),
@@ -117,7 +134,7 @@ void tell_page(const struct steer_page *page, bool ended, void (*put)(const char
 	put(line, arg);
 	at = tell_add(line, 0, "  read        %s by the process, %s mapped",
 		      tell_bytes(a, page->read_bytes), tell_bytes(b, mapped));
-	if (page->read_bytes > mapped)
+	if (page->read_bytes > mapped && tell_scans_all(page))
 		tell_add(line, at, ": %s not used", tell_bytes(c, page->read_bytes - mapped));
 	put(line, arg);
 	put("  mappings", arg);

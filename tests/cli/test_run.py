@@ -42,6 +42,21 @@ while not is_advised():
 """
 
 
+# Reads the file by read(2), which the monitor counts as bytes read and not mapped.
+READ_OTHER_BYTES = """
+import json, subprocess
+with open(sys.argv[1], "rb") as file:
+    while file.read(1 << 20):
+        pass
+def has_read():
+    done = subprocess.run([os.environ["HUGEMAP"], "stat", "--json", str(os.getpid())],
+                          capture_output=True, check=True)
+    return json.loads(done.stdout)["steer"]["read_bytes"] >= len(mapped)
+while not has_read():
+    mapped[0]
+"""
+
+
 def lines(*args, **kwargs):
     result = hugemap("run", *args, **kwargs)
     assert result.returncode == 0, result.stderr
@@ -163,6 +178,22 @@ class Notices(unittest.TestCase):
         self.assertTrue(found)
         for line in found:
             self.assertRegex(line, rf"^hugemap run: \d+: {re.escape(path)}: ")
+
+    def test_reads_of_a_mapping_with_hints_are_not_called_unused(self):
+        """The monitor does not scan the mapping, so it does not know how much of it is used."""
+        path = f"{self.directory.name}/written"
+        with open(path, "wb") as file:
+            file.write(os.urandom(32 << 20))
+            os.fsync(file.fileno())
+        for hint, used in (("", False), ("mapped.madvise(mmap.MADV_SEQUENTIAL)\n", True)):
+            with self.subTest(hint):
+                with open(path, "rb") as file:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                text = "\n".join(lines("--summary", sys.executable, "-c",
+                                       MAP + hint + READ_OTHER_BYTES, path))
+                self.assertRegex(text, r"read +\d.* by the process, ")
+                self.assertEqual(" not used" not in text, used, text)
+                self.assertEqual("32 MB, not scanned  /" in text, used, text)
 
     def test_ranks_of_mpi_are_named(self):
         path = self.sparse_file(64 << 20)
