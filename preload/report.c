@@ -59,6 +59,8 @@ __attribute__((destructor)) void report_print(void)
 			 settings.rank);
 		report_line(line, NULL);
 		tell_page(page, true, report_line, NULL);
+		if (page->refused)
+			tally_add(settings.tally, TALLY_LIMITED);
 	} else {
 		tally_add(settings.tally, TALLY_CLOSED);
 	}

@@ -103,7 +103,7 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 
 /*
  * Returns whether tell_mapped() counts the pages of all mappings. Mappings with hints of the program
- * are not scanned.
+ * are not scanned, and a filter of system calls may refuse scans.
  */
 static bool tell_scans_all(const struct steer_page *page)
 {
@@ -112,7 +112,7 @@ static bool tell_scans_all(const struct steer_page *page)
 	for (i = 0; i < STEER_PAGE_MAPS; i++)
 		if (page->maps[i].id && page->maps[i].pattern == STEER_HINTED)
 			return false;
-	return !page->missed;
+	return !page->missed && !page->refused;
 }
 
 void tell_page(const struct steer_page *page, bool ended, void (*put)(const char *line, void *arg),
@@ -132,6 +132,8 @@ void tell_page(const struct steer_page *page, bool ended, void (*put)(const char
 		 (unsigned long long)(page->minflt + page->majflt),
 		 (unsigned long long)page->majflt);
 	put(line, arg);
+	if (page->refused)
+		put("  limited     a filter of system calls refuses scans or advice", arg);
 	at = tell_add(line, 0, "  read        %s by the process, %s mapped",
 		      tell_bytes(a, page->read_bytes), tell_bytes(b, mapped));
 	if (page->read_bytes > mapped && tell_scans_all(page))

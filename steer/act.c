@@ -98,8 +98,11 @@ bool act_settle(struct map *map)
 
 static long act_advise(const struct map *map, u64 start, u64 end, int advice)
 {
-	return call(SYS_madvise, (long)map_address(map, start), (long)((end - start) * PAGE_BYTES),
-		    advice, 0, 0, 0);
+	long result = call(SYS_madvise, (long)map_address(map, start),
+			   (long)((end - start) * PAGE_BYTES), advice, 0, 0, 0);
+
+	record_result(result);
+	return result;
 }
 
 /* Give advice that the program waits for. Return false if an event waits; see the top. */

@@ -4,6 +4,7 @@
 
 #include "policy.h"
 #include "call.h"
+#include "record.h"
 #include "uapi.h"
 
 #define BITS (8 * sizeof(unsigned long))
@@ -108,6 +109,7 @@ static uint64_t look_scan(const struct looker *looker, uint64_t start, uint64_t 
 	while (start < end) {
 		arg.start = start;
 		got = call(SYS_ioctl, looker->fd, (long)PAGEMAP_SCAN, (long)&arg, 0, 0, 0);
+		record_result(got);
 		if (got < 0)
 			return 0;
 		for (i = 0; i < got; i++) {
@@ -143,6 +145,7 @@ static uint64_t look_read(const struct looker *looker, uint64_t start, uint64_t 
 			pages = LOOK_BYTES / sizeof(*entry);
 		got = call(SYS_pread64, looker->fd, (long)entry, (long)(pages * sizeof(*entry)),
 			   (long)(start / PAGE_BYTES * sizeof(*entry)), 0, 0);
+		record_result(got);
 		got /= (long)sizeof(*entry);
 		if (got <= 0)
 			return 0;

@@ -60,7 +60,7 @@ struct steer_page {
 	uint32_t pid;
 	uint32_t running; /* the monitor thread runs */
 	uint32_t missed; /* mappings for which no entry was free */
-	uint32_t pad;
+	uint32_t refused; /* the kernel refused scans or advice: the process has a filter */
 	uint64_t looks, look_ns; /* number of looks, and their processor time */
 	uint64_t act_ns; /* time of the system calls that gave advice */
 	uint64_t minflt, majflt; /* page faults of the process, at the last look */

@@ -87,10 +87,37 @@ static void record_write_error(const struct say *say)
 	call(SYS_close, process, 0, 0, 0, 0, 0);
 }
 
-void record_why(struct steer_map *told, const char *what, const char *why)
+/* "hugemap run: PID: SUBJECT: WHAT" */
+static void record_print(const char *subject, const char *what)
 {
 	struct say say;
 	char line[400];
+
+	say_into(&say, line, sizeof(line));
+	say_text(&say, "hugemap run: ");
+	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
+	say_text(&say, *record_rank ? ": rank " : "");
+	say_text(&say, record_rank);
+	say_text(&say, ": ");
+	say_text(&say, subject);
+	say_text(&say, ": ");
+	say_text(&say, what);
+	say_text(&say, "\n");
+	record_write_error(&say);
+}
+
+void record_result(long result)
+{
+	if ((result != -EPERM && result != -EACCES) || !record_page || record_page->refused)
+		return;
+	record_page->refused = 1;
+	if (record_verbose)
+		record_print("steering", "a filter of system calls refuses scans or advice");
+}
+
+void record_why(struct steer_map *told, const char *what, const char *why)
+{
+	struct say say;
 
 	if (!told)
 		return;
@@ -98,17 +125,6 @@ void record_why(struct steer_map *told, const char *what, const char *why)
 	say_text(&say, what);
 	say_text(&say, ": ");
 	say_text(&say, why);
-	if (!record_verbose)
-		return;
-	say_into(&say, line, sizeof(line));
-	say_text(&say, "hugemap run: ");
-	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
-	say_text(&say, *record_rank ? ": rank " : "");
-	say_text(&say, record_rank);
-	say_text(&say, ": ");
-	say_text(&say, told->path[0] ? told->path : "a mapping");
-	say_text(&say, ": ");
-	say_text(&say, told->why);
-	say_text(&say, "\n");
-	record_write_error(&say);
+	if (record_verbose)
+		record_print(told->path[0] ? told->path : "a mapping", told->why);
 }

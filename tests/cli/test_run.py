@@ -57,6 +57,55 @@ while not has_read():
 """
 
 
+# Refuses two system calls in all threads.
+FILTER = r"""
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <errno.h>
+static long call(long number, long a, long b, long c)
+{
+#ifdef __x86_64__
+	long result;
+	register long d __asm__("r10") = 0, e __asm__("r8") = 0;
+	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(d), "r"(e)
+			 : "rcx", "r11", "memory");
+	return result;
+#else
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c, x3 __asm__("x3") = 0, x4 __asm__("x4") = 0;
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
+	return x0;
+#endif
+}
+int refuse(int scans)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, scans ? SYS_ioctl : SYS_madvise, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, scans ? SYS_pread64 : SYS_madvise, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	};
+	struct sock_fprog program = { sizeof(steps) / sizeof(steps[0]), steps };
+	call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0);
+	return (int)call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, (long)&program);
+}
+"""
+# Reads single pages until the kernel has refused a call of the monitor.
+BE_FILTERED = """
+import ctypes, random, subprocess
+watcher = subprocess.Popen(["sh", "-c", "for i in $(seq 2000); do "
+                            "$HUGEMAP stat $PPID | grep -q ' limited ' && break; done"])
+result = ctypes.CDLL(sys.argv[2]).refuse(sys.argv[3] == "scans")
+assert not result, result
+while watcher.poll() is None:
+    mapped[random.randrange(len(mapped) // 4096) * 4096]
+"""
+
+
 def lines(*args, **kwargs):
     result = hugemap("run", *args, **kwargs)
     assert result.returncode == 0, result.stderr
@@ -194,6 +243,21 @@ class Notices(unittest.TestCase):
                 self.assertRegex(text, r"read +\d.* by the process, ")
                 self.assertEqual(" not used" not in text, used, text)
                 self.assertEqual("32 MB, not scanned  /" in text, used, text)
+
+    def test_a_filter_by_a_system_call_instruction_is_reported(self):
+        """The library does not see that call. The filter applies to the monitor thread as well."""
+        library, path = f"{self.directory.name}/filter.so", self.sparse_file(8 << 30)
+        subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", library], input=FILTER, text=True,
+                       check=True)
+        for call in ("advice", "scans"):
+            with self.subTest(call):
+                found = lines("--summary", "-v", sys.executable, "-c", MAP + BE_FILTERED, path,
+                              library, call)
+                self.assertTrue(any(re.match(r"hugemap run: \d+: steering: a filter of system calls "
+                                             r"refuses scans or advice$", line) for line in found))
+                self.assertIn("  limited     a filter of system calls refuses scans or advice", found)
+                self.assertNotIn(" not used", "\n".join(found))
+                self.assertRegex(found[-1], r"1 program was .*: 1 limited system calls$")
 
     def test_ranks_of_mpi_are_named(self):
         path = self.sparse_file(64 << 20)
