@@ -89,7 +89,7 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 	char a[TEXT], b[TEXT], c[TEXT];
 	size_t at = tell_add(line, 0, "    %-8s %8s, ", pattern, tell_bytes(a, map->bytes));
 
-	if (map->pattern == STEER_HINTED && !map->touched)
+	if ((map->pattern == STEER_HINTED || map->ended == STEER_NOT_STEERED) && !map->touched)
 		at = tell_add(line, at, "not scanned");
 	else
 		at = tell_add(line, at, "%8s touched", tell_bytes(b, map->touched));
@@ -98,7 +98,7 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 	else if (map->huge_works == 2)
 		at = tell_add(line, at, ", no huge pages here");
 	tell_add(line, at, "  %.*s%s", (int)sizeof(map->path), map->path,
-		 map->ended ? " (ended)" : "");
+		 map->ended == 1 ? " (ended)" : "");
 }
 
 /*

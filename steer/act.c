@@ -82,13 +82,16 @@ bool act_settle(struct map *map)
 	struct area area;
 
 	if (!area_find(map->start, &area) || area.start > map->start || !area.ino ||
-	    area.offset + (map->start - area.start) != map->offset ||
-	    !act_device(area.dev, &map->advisor.facts.window))
+	    area.offset + (map->start - area.start) != map->offset)
 		return false;
 	if (map->told) {
 		map->told->dev = area.dev;
 		map->told->ino = area.ino;
 		memcpy(map->told->path, area.path, sizeof(map->told->path));
+	}
+	if (!act_device(area.dev, &map->advisor.facts.window)) {
+		record_not_steered(map->told, "not on a disk of this machine");
+		return false;
 	}
 	map_shorten(map, act_end_of_file(&area, map_end(map)));
 	return true;

@@ -39,10 +39,15 @@ enum steer_act {
 	STEER_ACTS,
 };
 
+#define STEER_NOT_STEERED 2u
+
 struct steer_map {
 	uint64_t id; /* 0 = the entry is free; the first mapping has 1 */
 	uint64_t start, bytes, offset; /* offset: in the file */
-	/* The mapping was unmapped. The monitor reuses the entry if no other is free. */
+	/*
+	 * 1 = the mapping was unmapped; STEER_NOT_STEERED = it is not steered, and @why has the
+	 * reason. The monitor reuses the entry if no other is free.
+	 */
 	uint32_t ended;
 	uint32_t writable, private;
 	uint32_t pattern; /* enum steer_pattern of the last look */

@@ -50,7 +50,7 @@ struct steer_map *record_begin(const struct steer_map *content)
 
 void record_end(struct steer_map *told)
 {
-	if (told)
+	if (told && !told->ended)
 		told->ended = 1;
 }
 
@@ -127,4 +127,11 @@ void record_why(struct steer_map *told, const char *what, const char *why)
 	say_text(&say, why);
 	if (record_verbose)
 		record_print(told->path[0] ? told->path : "a mapping", told->why);
+}
+
+void record_not_steered(struct steer_map *told, const char *why)
+{
+	record_why(told, "not steered", why);
+	if (told)
+		told->ended = STEER_NOT_STEERED;
 }

@@ -32,6 +32,8 @@ void record_pattern(struct steer_map *told, enum steer_pattern pattern);
  * program has installed by its own system call instruction, makes the kernel refuse these calls.
  */
 void record_result(long result);
+/* Record that a mapping is not steered, and the reason. */
+void record_not_steered(struct steer_map *told, const char *why);
 /* Record a decision and its reason, in words. */
 void record_why(struct steer_map *told, const char *what, const char *why);
 

@@ -57,6 +57,14 @@ while not has_read():
 """
 
 
+# Waits until the monitor thread has found that it has nothing to do, and has ended.
+MAP_NOT_STEERED = """
+import mmap, os, sys, time
+with open(sys.argv[1], "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+while len(os.listdir("/proc/self/task")) > 1:
+    time.sleep(0.01)
+"""
 # Refuses two system calls in all threads.
 FILTER = r"""
 #include <linux/filter.h>
@@ -258,6 +266,15 @@ class Notices(unittest.TestCase):
                 self.assertIn("  limited     a filter of system calls refuses scans or advice", found)
                 self.assertNotIn(" not used", "\n".join(found))
                 self.assertRegex(found[-1], r"1 program was .*: 1 limited system calls$")
+
+    def test_a_mapping_that_is_not_on_a_disk_is_named(self):
+        with tempfile.NamedTemporaryFile(dir="/dev/shm") as file:
+            file.truncate(64 << 20)
+            found = lines("-v", "--summary", sys.executable, "-c", MAP_NOT_STEERED, file.name)
+        reason = "not steered: not on a disk of this machine"
+        self.assertRegex(found[0], rf"^hugemap run: \d+: {file.name}: {reason}$")
+        self.assertEqual(found[-2:], [f"    unknown     64 MB, not scanned  {file.name}",
+                                      f"      advised: nothing; {reason}"])
 
     def test_ranks_of_mpi_are_named(self):
         path = self.sparse_file(64 << 20)
