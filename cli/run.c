@@ -289,11 +289,25 @@ static bool run_reports(void)
 	       run_is_set(run_setting_by_key('s')->value);
 }
 
-static void run_help_outside(char **argv, enum target target)
+static uint64_t run_least(void)
 {
 	const char *size = run_setting_by_key('m')->value;
+
+	return size ? strtoull(size, NULL, 10) : STEER_LEAST_DEFAULT;
+}
+
+/* For --summary */
+static void run_count(char **argv)
+{
+	char least[CLI_TEXT];
+
+	run_tally(argv, cli_bytes(least, (double)run_least()));
+}
+
+static void run_help_outside(char **argv, enum target target)
+{
 	struct attach_settings outside = {
-		.min_size = size ? strtoull(size, NULL, 10) : STEER_LEAST_DEFAULT,
+		.min_size = run_least(),
 		.advise = true,
 		.include = run_setting_by_key('i')->value,
 		.exclude = run_setting_by_key('x')->value,
@@ -340,8 +354,8 @@ static int run_main(int argc, char **argv)
 	if (optind == argc)
 		cli_usage(&run_command, "the program is missing");
 	argv += optind;
-	if (run_is_set(run_setting_by_key('s')->value))
-		run_tally(argv);
+	if (run_is_set(run_setting_by_key('s')->value) && !run_is_set(getenv("HUGEMAP_RUN_OFF")))
+		run_count(argv);
 	target = run_check(target_find(argv[0], getenv("PATH"), path));
 	err = target_loads(target) ? run_preload() : CLI_OK;
 	if (err)
@@ -353,6 +367,7 @@ static int run_main(int argc, char **argv)
 	fflush(NULL);
 	execvp(argv[0], argv);
 	err = errno;
+	tally_add(getenv(TALLY_VARIABLE), TALLY_MAPPED);
 	cli_fail(&run_command, "%s: %s", argv[0], strerror(err));
 	return err == ENOENT ? NOT_FOUND : CANNOT_EXECUTE;
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -19,6 +20,16 @@ enum {
 	TALLY_ERROR,
 	TALLY_READ,
 	TALLY_WRITE
+};
+
+/**
+ * struct tally - argument of the helper
+ * @pid: PROGRAM
+ * @least: text; smaller mappings are not steered
+ */
+struct tally {
+	int pid;
+	const char *least;
 };
 
 static const char tally_names[TALLY_REASONS][28] = {
@@ -43,14 +54,15 @@ static void tally_read(unsigned int counts[TALLY_MOST])
 			counts[bytes[i]]++;
 }
 
-static void tally_print_unsteered(int pid, const unsigned int counts[TALLY_REASONS])
+/* Returns whether it has printed a line. */
+static bool tally_print_unsteered(int pid, const unsigned int counts[TALLY_REASONS])
 {
 	unsigned int i, all = 0, listed = 0;
 
 	for (i = 0; i < TALLY_REASONS; i++)
 		all += counts[i];
 	if (!all)
-		return;
+		return false;
 	dprintf(TALLY_ERROR, "hugemap run: %d: %u program%s not steered, or only in part: ", pid,
 		all, all == 1 ? " was" : "s were");
 	for (i = 0; i < TALLY_REASONS; i++)
@@ -58,21 +70,36 @@ static void tally_print_unsteered(int pid, const unsigned int counts[TALLY_REASO
 			dprintf(TALLY_ERROR, "%s%u %s", listed++ ? ", " : "", counts[i],
 				tally_names[i]);
 	dprintf(TALLY_ERROR, "\n");
+	return true;
 }
 
-static void tally_print(int pid, const unsigned int counts[TALLY_MOST])
+static void tally_print_nothing(const struct tally *tally, bool excluded)
+{
+	if (excluded)
+		dprintf(TALLY_ERROR,
+			"hugemap run: %d: nothing was steered: --include or --exclude leaves out the files\n",
+			tally->pid);
+	else
+		dprintf(TALLY_ERROR,
+			"hugemap run: %d: nothing was steered: there was no mapping of a file of %s or more\n",
+			tally->pid, tally->least);
+}
+
+static void tally_print(const struct tally *tally, const unsigned int counts[TALLY_MOST])
 {
 	unsigned int closed = counts[TALLY_CLOSED];
 
-	tally_print_unsteered(pid, counts);
+	if (!tally_print_unsteered(tally->pid, counts) && !counts[TALLY_MAPPED])
+		tally_print_nothing(tally, counts[TALLY_EXCLUDED]);
 	if (closed)
 		dprintf(TALLY_ERROR,
 			"hugemap run: %d: no summary of %u program%s that closed all descriptors\n",
-			pid, closed, closed == 1 ? "" : "s");
+			tally->pid, closed, closed == 1 ? "" : "s");
 }
 
 static void tally_watch(const void *arg)
 {
+	const struct tally *tally = arg;
 	struct pollfd fds[] = {
 		{ .fd = TALLY_PROGRAM, .events = POLLIN },
 		{ .fd = TALLY_READ, .events = POLLIN },
@@ -86,15 +113,16 @@ static void tally_watch(const void *arg)
 		poll(fds, 2, -1);
 		tally_read(counts);
 	} while (!fds[0].revents);
-	tally_print(*(const int *)arg, counts);
+	tally_print(tally, counts);
 }
 
-void run_tally(char **arguments)
+void run_tally(char **arguments, const char *least)
 {
-	int ends[2], fds[4], self = getpid(), err;
+	const struct tally tally = { getpid(), least };
+	int ends[2], fds[4], err;
 	struct run_helper helper = {
 		.body = tally_watch,
-		.arg = &self,
+		.arg = &tally,
 		.fds = fds,
 		.nfds = 4,
 		.arguments = arguments,
@@ -105,7 +133,7 @@ void run_tally(char **arguments)
 
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
 		return;
-	fds[0] = (int)syscall(SYS_pidfd_open, self, 0);
+	fds[0] = (int)syscall(SYS_pidfd_open, tally.pid, 0);
 	fds[1] = STDERR_FILENO;
 	fds[2] = ends[0];
 	fds[3] = ends[1];

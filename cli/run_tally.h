@@ -6,11 +6,12 @@
 /**
  * run_tally() - count the programs that are not steered until this process ends
  * @arguments: as for run_helper_start()
+ * @least: the size of the smallest mapping that is steered, as text
  *
  * A helper waits for the end of this process. Then it prints one line with the number of programs
- * that were not steered, if there were any. TALLY_VARIABLE in the environment has the pipe for them.
+ * that were not steered, or the reason why nothing was steered. TALLY_VARIABLE in the environment has the pipe for them.
  * Without a helper, no program is counted.
  */
-void run_tally(char **arguments);
+void run_tally(char **arguments, const char *least);
 
 #endif /* CLI_RUN_TALLY_H */

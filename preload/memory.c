@@ -7,11 +7,31 @@
 
 #include "settings.h"
 #include "steer.h"
+#include "tally.h"
 
 static void *memory_map(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
 	return (void *)preload_result(
 		call(SYS_mmap, (long)addr, (long)length, prot, flags, fd, offset));
+}
+
+/* Each byte is counted once for each process and its children. */
+static void memory_tally(unsigned char byte)
+{
+	static bool is_told[TALLY_MOST];
+
+	if (*settings.tally && !__atomic_exchange_n(&is_told[byte], true, __ATOMIC_RELAXED))
+		tally_add(settings.tally, byte);
+}
+
+static void memory_mapped(void *at, size_t length, int prot, int flags, int fd, off_t offset)
+{
+	if (!settings_select(fd)) {
+		memory_tally(TALLY_EXCLUDED);
+		return;
+	}
+	memory_tally(TALLY_MAPPED);
+	steer_mapped(at, length, prot, flags, offset);
 }
 
 PRELOAD_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
@@ -26,9 +46,8 @@ PRELOAD_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd
 	at = memory_map(addr, length, prot, flags, fd, offset);
 	if (at == MAP_FAILED)
 		steer_not_unmapped(replaced);
-	if (at != MAP_FAILED && !(flags & MAP_ANONYMOUS) && length >= settings.least &&
-	    settings_select(fd))
-		steer_mapped(at, length, prot, flags, offset);
+	if (at != MAP_FAILED && !(flags & MAP_ANONYMOUS) && length >= settings.least)
+		memory_mapped(at, length, prot, flags, fd, offset);
 	return at;
 }
 

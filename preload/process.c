@@ -54,6 +54,8 @@ void process_begin_filter(void)
 		return;
 	steer_never();
 	report_print();
+	/* The filter may not allow the system calls that count a program. */
+	settings.tally[0] = '\0';
 }
 
 PRELOAD_EXPORT int prctl(int option, ...)

@@ -16,6 +16,8 @@ enum {
 	TALLY_OUTSIDE, /* the program does not load the library, and another process advises it */
 	TALLY_REASONS, /* the bytes above are reasons not to steer a program */
 	TALLY_CLOSED, /* the program was steered, but its summary has no descriptor */
+	TALLY_MAPPED, /* the monitor gets a large mapping, or PROGRAM did not start */
+	TALLY_EXCLUDED, /* --include or --exclude leave out a large mapping */
 	TALLY_MOST,
 };
 

@@ -37,9 +37,9 @@ class Case(unittest.TestCase):
                     if not k.startswith("HUGEMAP_RUN_") and k != "LD_PRELOAD"}
         self.env["XDG_CONFIG_HOME"] = self.home
 
-    def run_it(self, *args, **env):
+    def run_it(self, *args, stdin=None, **env):
         return subprocess.run([HUGEMAP, "run", *args], capture_output=True, text=True,
-                              timeout=PATIENCE, env={**self.env, **env})
+                              timeout=PATIENCE, stdin=stdin, env={**self.env, **env})
 
     def make_file(self, name, size):
         path = f"{self.home}/{name}"
@@ -145,7 +145,22 @@ class Reports(Case):
         self.assertIn(f"{path}: ", child.communicate("")[1])
 
     def test_nothing_to_sum_up(self):
-        self.assertEqual(self.run_it("--summary", "sh", "-c", "true; /bin/true").stderr, "")
+        path = self.make_file("data", 2 * MB)
+        nothing = r"^hugemap run: \d+: nothing was steered: %s\n$"
+        for options, reason in (([], "there was no mapping of a file of 16 MB or more"),
+                                (["--min-size", "4M"],
+                                 "there was no mapping of a file of 4.0 MB or more"),
+                                (["--min-size", "1M", "--exclude", "data"],
+                                 "--include or --exclude leaves out the files")):
+            done = self.run_it("--summary", *options, "python3", "-c", READER, path, "1",
+                               stdin=subprocess.DEVNULL)
+            self.assertRegex(done.stderr, nothing % re.escape(reason))
+        # A mapping of a child counts as well.
+        done = self.run_it("--summary", "--min-size", "1M", "sh", "-c",
+                           'python3 -c "$0" "$1" 1; true', READER,
+                           path, stdin=subprocess.DEVNULL)
+        self.assertNotIn("nothing was steered", done.stderr)
+        self.assertNotIn("nothing was steered", self.run_it("--summary", "/nowhere/at/all").stderr)
 
     def test_a_program_that_closes_standard_error(self):
         """As coreutils do before they exit. The library must not write to a file that reuses fd 2."""
