@@ -37,7 +37,7 @@ int attach_try(const struct attach *attach, char why[256])
 			 attach->pid);
 	else if (err == -ENOSYS || err == -EINVAL)
 		snprintf(why, 256,
-			 "to read ahead for another process takes Linux 5.13 or newer, without a "
+			 "to read ahead for another process takes Linux 5.15 or newer, without a "
 			 "filter of process_madvise(2); --dry-run only watches");
 	else
 		snprintf(why, 256, "process %d cannot be advised: %s", attach->pid, strerror(-err));

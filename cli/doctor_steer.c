@@ -63,7 +63,7 @@ void check_steering(const struct machine *machine, struct finding *finding)
 		return;
 	}
 	snprintf(missing, sizeof(missing), "%s%s%s", scan ? "" : ", PAGEMAP_SCAN (Linux 6.7)",
-		 madvise_other ? "" : ", process_madvise (Linux 5.13 and CAP_SYS_NICE)",
+		 madvise_other ? "" : ", process_madvise (Linux 5.15 and CAP_SYS_NICE)",
 		 populate ? "" : ", MADV_POPULATE_READ (Linux 5.14)");
 	if (missing[0])
 		doctor_result(finding, WEAK, "the page cache can be steered, but without %s",

@@ -263,6 +263,12 @@ class Man(unittest.TestCase):
         for title in titles:
             self.assertRegex(page, rf"(?m)^\.It {re.escape(title)}$")
 
+    def test_the_kernel_that_advice_from_outside_needs_is_the_same_everywhere(self):
+        """process_madvise(2) accepts MADV_WILLNEED since Linux 5.15."""
+        for path in ("cli/attach_act.c", "cli/doctor_steer.c", "man/hugemap-attach.1", "docs/install.md"):
+            found = re.findall(r"Linux (\d\.\d+)(?: or newer| and)", read(f"{ROOT}/{path}"))
+            self.assertEqual(found, ["5.15"], path)
+
     def test_lines_of_stat_are_in_its_page(self):
         source = read(f"{ROOT}/cli/stat_process.c") + read(f"{ROOT}/cli/stat_mount.c")
         page = read(f"{ROOT}/man/hugemap-stat.1")
