@@ -98,6 +98,8 @@ class Check(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertNotIn("out\n", result.stdout)
         self.assertEqual(result.stderr.count("error\n"), 3)
+        notes = " ".join(check("--help").stdout.split())
+        self.assertIn("discards PROGRAM's standard output and shows its standard error", notes)
 
     def test_nonsense_is_refused_with_a_sentence(self):
         for args in ([], ["--turns", "0", "true"], ["--turns", "21", "true"], ["--nonsense"],
