@@ -70,7 +70,8 @@ static void doctor_print_text(const struct diagnosis *diagnosis)
 		cli_print_words(INDENT, diagnosis->findings[i].text);
 	}
 	if (diagnosis->works)
-		printf("\nMappings can be steered here. Next: hugemap bench --quick --demo\n");
+		printf("\nMappings can be steered here. Next: hugemap check PROGRAM\n"
+		       "Without a program to check: hugemap bench --quick --demo\n");
 	else
 		printf("\nMappings cannot be steered here: programs have Linux's mmap as it is.\n");
 }

@@ -84,6 +84,8 @@ class Doctor(unittest.TestCase):
             if name != "memory":  # differs from run to run
                 self.assertTrue(line.endswith(check["text"]), line)
         self.assertIn("can be steered" if data["works"] else "cannot be steered", rest)
+        if data["works"]:
+            self.assertRegex(rest, r"Next: hugemap check PROGRAM\n")
 
     def test_json_has_the_documented_keys(self):
         data = self.check_json(run("--json"))
