@@ -5,6 +5,7 @@
  * The first run is steered and not counted. It shows which files the program maps, so that they
  * can be dropped from the page cache before each other run.
  */
+#include "attach_maps.h"
 #include "check_run.h"
 #include "cli.h"
 #include "device.h"
@@ -15,6 +16,7 @@
 #include <jansson.h>
 
 #define TURNS_DEFAULT 3
+#define TURNS_LEAST 3u /* with fewer turns, the spread of the runs is not known */
 #define TURNS_MAX 20u
 #define NOISE 0.05 /* a smaller difference counts as none */
 #define WARM 0.02 /* share of the files that may stay in the page cache */
@@ -114,13 +116,15 @@ static bool check_waits(const struct check *check)
 	       (1 - NOISE) * CHECK_RANGE(check, PLAIN, seconds).median;
 }
 
-static bool check_is_advised(const struct check_result *result)
+/* Return whether any steered run got advice. */
+static bool check_is_advised(const struct check *check)
 {
-	unsigned int act;
+	unsigned int turn, act;
 
-	for (act = 0; act < STEER_ACTS; act++)
-		if (act != STEER_ACT_NORMAL && result->count[act])
-			return true;
+	for (turn = 0; turn < check->turns; turn++)
+		for (act = 0; act < STEER_ACTS; act++)
+			if (act != STEER_ACT_NORMAL && check->results[STEERED][turn].count[act])
+				return true;
 	return false;
 }
 
@@ -129,20 +133,45 @@ enum verdict {
 	VERDICT_FASTER,
 	VERDICT_SLOWER,
 	VERDICT_SAME,
+	VERDICT_UNCLEAR, /* too few turns */
 };
 
 static enum verdict check_verdict(const struct check *check)
 {
 	if (!check->results[STEERED][0].maps)
 		return VERDICT_NOTHING;
+	if (!check_is_advised(check))
+		return VERDICT_SAME; /* the runs are the same: their times differ by noise */
+	if (check->turns < TURNS_LEAST)
+		return VERDICT_UNCLEAR;
 	if (!check_differs(check))
 		return VERDICT_SAME;
 	return check_ratio(check) > 1 ? VERDICT_FASTER : VERDICT_SLOWER;
 }
 
+static void check_put_same(const struct check *check, char text[400])
+{
+	char hints[64];
+
+	if (check_is_advised(check))
+		snprintf(text, 400,
+			 "No difference: %.2f times as fast, which is within the spread of the "
+			 "runs.%s",
+			 check_ratio(check),
+			 check_waits(check) ? "" : " The program hardly waits for its files.");
+	else if (check->results[STEERED][0].hinted)
+		snprintf(text, 400,
+			 "No difference: nothing was advised. The program advises Linux itself "
+			 "(%s), and HugeMap leaves its mapping alone.",
+			 check->files.hints ? hints_text(check->files.hints, hints) : "madvise");
+	else
+		snprintf(text, 400,
+			 "No difference: nothing was advised. Linux's own read-ahead "
+			 "suits the program.");
+}
+
 static void check_put_verdict(const struct check *check, char text[400])
 {
-	const struct check_result *steered = &check->results[STEERED][0];
 	double ratio = check_ratio(check);
 
 	switch (check_verdict(check)) {
@@ -159,13 +188,14 @@ static void check_put_verdict(const struct check *check, char text[400])
 			 "Steering harms: the program is %.2f times as fast. Do not use it here.",
 			 ratio);
 		break;
+	case VERDICT_UNCLEAR:
+		snprintf(text, 400,
+			 "Not clear: %.2f times as fast, which may be noise. A verdict takes "
+			 "--turns %u or more.",
+			 ratio, TURNS_LEAST);
+		break;
 	default:
-		snprintf(text, 400, "No difference: %.2f times as fast, which %s.%s", ratio,
-			 check->turns > 1 ? "is within the spread of the runs" :
-					    "one run of each cannot distinguish from noise",
-			 !check_is_advised(steered) ? " Linux's own read-ahead suits the program." :
-			 !check_waits(check)	    ? " The program hardly waits for its files." :
-						      "");
+		check_put_same(check, text);
 	}
 }
 
@@ -283,7 +313,8 @@ static json_t *check_way_json(const struct check *check, enum way way)
 
 static void check_print_json(const struct check *check)
 {
-	static const char *const verdicts[] = { "nothing steered", "faster", "slower", "same" };
+	static const char *const verdicts[] = { "nothing steered", "faster", "slower", "same",
+						"unclear" };
 	const struct check_result *last = &check->results[STEERED][check->turns - 1];
 	json_t *files = json_array(), *advice = json_object();
 	unsigned int act;

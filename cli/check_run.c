@@ -65,9 +65,11 @@ static void check_find_files(struct check_files *files, pid_t pid)
 	struct areas areas;
 	size_t i;
 
-	if (!areas_read(pid, FILE_MIN, false, &areas))
-		for (i = 0; i < areas.count; i++)
+	if (!areas_read(pid, FILE_MIN, true, &areas))
+		for (i = 0; i < areas.count; i++) {
 			check_add_file(files, &areas.list[i]);
+			files->hints |= areas.list[i].hints;
+		}
 	areas_free(&areas);
 }
 
@@ -193,6 +195,7 @@ static void check_add_page(struct check_result *result, const struct steer_page 
 		if (!map->id)
 			continue;
 		result->maps++;
+		result->hinted |= map->pattern == STEER_HINTED;
 		for (act = 0; act < STEER_ACTS; act++) {
 			result->count[act] += map->count[act];
 			result->amount[act] += map->amount[act];

@@ -15,11 +15,13 @@
  * @count: number of @paths
  * @room: number of paths that fit
  * @dev: device number of the file system of the first file
+ * @hints: HINT_* of their mappings: advice of the program, or of steering
  */
 struct check_files {
 	char **paths;
 	size_t count, room;
 	uint64_t dev;
+	unsigned int hints;
 };
 
 /**
@@ -30,6 +32,7 @@ struct check_files {
  * @read_bytes: bytes read from devices
  * @used_bytes: steered: bytes of files that were mapped, by faults and by advice
  * @maps: steered: number of mappings
+ * @hinted: steered: the program gave advice for one of them itself
  * @count, @amount: steered: calls and bytes of each kind of advice
  * @why: steered: the last decision about the mapping of which most was used
  * @status: as waitpid() returns it
@@ -39,6 +42,7 @@ struct check_result {
 	uint64_t major, read_bytes;
 	uint64_t used_bytes;
 	unsigned int maps;
+	bool hinted;
 	uint64_t count[STEER_ACTS], amount[STEER_ACTS];
 	char why[120];
 	int status;
