@@ -94,6 +94,10 @@ static void act_read_pages(const struct attach *attach, struct watched *map,
 	}
 }
 
+/*
+ * MADV_WILLNEED reads pages of 4 KB. If Linux reads the mapping in huge pages, this advice would
+ * replace each huge page by 512 small ones, with a fault for each 16 of them.
+ */
 void attach_advise(const struct attach *attach, struct watched *map)
 {
 	uint32_t i;
@@ -104,7 +108,7 @@ void attach_advise(const struct attach *attach, struct watched *map)
 
 		if (advice->kind == HM_ADVICE_AHEAD && step > 1)
 			act_read_pages(attach, map, advice, step);
-		else if (advice->kind == HM_ADVICE_AHEAD)
+		else if (advice->kind == HM_ADVICE_AHEAD && !map->in_huge)
 			act_read_range(attach, map, advice->start, advice->end);
 	}
 }

@@ -69,6 +69,7 @@ static json_t *attach_json_map(const struct watched *map)
 int attach_write_json(const struct attach *attach)
 {
 	const struct usage *begin = &attach->begin, *now = &attach->now;
+	const struct usage *from = attach->first.at < 0 ? begin : &attach->first;
 	json_t *list = json_array(), *root;
 	size_t i;
 	int err;
@@ -83,8 +84,7 @@ int attach_write_json(const struct attach *attach)
 			 (json_int_t)(now->read_bytes - begin->read_bytes), "touched_bytes",
 			 attach_json_bytes(now->touched), "watch_ns", (json_int_t)attach->watch_ns,
 			 "missed", (int)attach->missed, "waits",
-			 usage_waits(attach->first.at < 0 ? begin : &attach->first, now),
-			 "mappings", list);
+			 usage_waits(from, now) || usage_reads(from, now), "mappings", list);
 	err = cli_write_json(stdout, root);
 	json_decref(root);
 	return err;

@@ -60,10 +60,13 @@ uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COL
 bool usage_waits(const struct usage *from, const struct usage *to)
 {
 	uint64_t major = to->major - from->major;
+
+	return major >= USAGE_WAITS || (double)major >= USAGE_WAITS_PER_S * (to->at - from->at);
+}
+
+bool usage_reads(const struct usage *from, const struct usage *to)
+{
 	uint64_t touched = (to->touched - from->touched) * PAGE_BYTES;
 
-	if (major >= USAGE_WAITS || (double)major >= USAGE_WAITS_PER_S * (to->at - from->at))
-		return true;
-	/* Read-ahead: the process has the reads, but few of its faults count as waiting. */
 	return touched && to->read_bytes - from->read_bytes >= touched / 4;
 }

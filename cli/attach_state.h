@@ -24,6 +24,7 @@
  * @advisor: the policy's state
  * @touched: number of pages newly mapped since the watching began
  * @huge: bytes that are mapped by huge pages
+ * @in_huge: huge pages mapped most of its mapped bytes at the last scan of the whole mapping
  * @scans: for each pattern, the number of scans that found new pages while it was recognised
  * @ahead_calls: number of calls that read ahead (MADV_WILLNEED)
  * @ahead_bytes: bytes of these calls
@@ -41,6 +42,7 @@ struct watched {
 	struct hm_region *regions;
 	struct hm_advisor advisor;
 	uint64_t touched, huge;
+	bool in_huge;
 	uint64_t scans[HM_PATTERN_RANDOM + 1];
 	uint64_t ahead_calls, ahead_bytes;
 	unsigned long long read_ahead_kb;
@@ -119,11 +121,13 @@ const char *watched_pattern_name(enum hm_pattern pattern);
 /* Number of pages that are mapped; @column: the number of each column. */
 uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS]);
 
-/*
- * Did the process wait for a device from @from to @to? If it hardly did, the pages that became
- * mapped were in the page cache. Then Linux maps up to 16 of them at a fault, so that the pattern
- * of single pages is not visible either.
- */
+/* Did many page faults of the process wait for a device from @from to @to? */
 bool usage_waits(const struct usage *from, const struct usage *to);
+/*
+ * Did the process read the pages that became mapped from a device? If it neither waited nor read,
+ * they were in the page cache. Then Linux maps up to 16 of them at a fault, so that the pattern of
+ * single pages is not visible. A stream that Linux reads ahead also reads without many waits.
+ */
+bool usage_reads(const struct usage *from, const struct usage *to);
 
 #endif /* CLI_ATTACH_STATE_H */

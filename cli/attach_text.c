@@ -122,13 +122,18 @@ static const struct usage *text_since(const struct report *report)
 }
 
 /*
- * Was the data in the page cache, so that no advice could save a wait? If this command has read
- * ahead, the waits that it saved are not known.
+ * Was the data in the page cache when the process accessed it, so that advice can save no wait?
+ * Linux reads streams ahead, so the process may read from the device without a wait. If this
+ * command has read ahead, the waits that it saved are not known.
  */
 static bool text_is_cached(const struct report *report, const struct watched *map)
 {
-	return map->touched && !map->ahead_calls &&
-	       !usage_waits(text_since(report), &report->attach->now);
+	const struct usage *from = text_since(report), *now = &report->attach->now;
+	enum hm_pattern pattern = text_pattern(report, map);
+	bool ahead = pattern == HM_PATTERN_STREAM || pattern == HM_PATTERN_STREAMS;
+
+	return map->touched && !map->ahead_calls && !usage_waits(from, now) &&
+	       (ahead || !usage_reads(from, now));
 }
 
 static void text_add_pattern(struct report *report, const struct watched *map)
@@ -164,15 +169,24 @@ static void text_add_help(struct report *report, const struct watched *map)
 	const char *done = advise ? "done here" : "`hugemap attach`";
 
 	if (text_is_cached(report, map)) {
-		text_add_sentences(
-			report, "Nothing to gain: only %.1f faults a second waited for a device.",
-			text_rate(now->major, from->major, now->at - from->at));
+		text_add_sentences(report, "%s only %.1f faults a second waited for a device.",
+				   usage_reads(from, now) ?
+					   "Little to gain: Linux reads it ahead, and" :
+					   "Nothing to gain:",
+				   text_rate(now->major, from->major, now->at - from->at));
 		return;
 	}
 	switch (text_pattern(report, map)) {
 	case HM_PATTERN_STREAM:
 	case HM_PATTERN_STREAMS:
 	case HM_PATTERN_BACKWARD:
+		if (map->in_huge) {
+			text_add_sentences(
+				report,
+				"Left to Linux: it reads most of the mapping in huge pages, and "
+				"reading ahead from outside would use pages of 4 KB.");
+			break;
+		}
 		text_add_sentences(
 			report,
 			"Helps: reading ahead (%s); 2 MB pages where the file system has them "

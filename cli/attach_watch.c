@@ -168,19 +168,26 @@ static void watch_begin_policy(struct attach *attach, struct watched *map)
 			map->regions, attach->private->advices);
 }
 
+static void watch_set_huge(struct watched *map, uint64_t huge)
+{
+	uint64_t column[PICTURE_COLUMNS];
+
+	map->huge = huge;
+	map->in_huge = huge && huge > watched_resident(map, column) * PAGE_BYTES / 2;
+}
+
 /* Mark the pages that are mapped already as seen. */
 static void watch_first_scan(struct attach *attach, struct watched *map)
 {
 	struct attach_private *p = attach->private;
-	uint64_t at = map->area.start;
+	uint64_t at = map->area.start, huge = 0;
 	uint32_t n;
 
-	map->huge = 0;
 	do {
 		n = 0;
-		at = look(&p->looker, at, map->area.end, map->base, map->seen, p->runs, &n,
-			  &map->huge);
+		at = look(&p->looker, at, map->area.end, map->base, map->seen, p->runs, &n, &huge);
 	} while (at && at < map->area.end);
+	watch_set_huge(map, huge);
 }
 
 static void watch_begin_map(struct attach *attach, struct area *area)
@@ -414,7 +421,8 @@ static void watch_scan_map(struct attach *attach, struct watched *map)
 			watch_new_pages(attach, map, n);
 	} while (at && at < map->area.end);
 	p->lost |= !at;
-	map->huge = huge;
+	if (at) /* the process still has its page tables */
+		watch_set_huge(map, huge);
 	map->full_faults = p->faults;
 	watch_sample(attach, map);
 	map->full_ns = watch_cpu_ns() - p->act_ns - begin;

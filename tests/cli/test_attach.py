@@ -2,6 +2,7 @@
 """hugemap attach reports the accesses of a running program to its files, and advises it."""
 import fcntl
 import json
+import mmap
 import os
 import re
 import shutil
@@ -182,6 +183,31 @@ class Attach(unittest.TestCase):
         self.assertRegex(out, r"Before advice: page faults mapped .*/s; \d+ faults per GB")
         self.assertRegex(out, r"Since then: .*/s; \d+ faults per GB")
         self.assertIn("Helps: reading ahead (done here)", out)
+
+    def test_a_cold_stream_that_linux_reads_ahead_gains_little(self):
+        """The process reads from the device, but its faults find the pages in the page cache."""
+        out = self.watch("stream", "--dry-run", data=True, program_args=["--data"])
+        self.assertRegex(out, r"Little to gain: Linux reads it ahead, and only \d\.\d faults a second waited")
+        self.assertNotIn("Helps:", out)
+
+    @unittest.skipIf(os.getuid(), "to advise another process takes root")
+    def test_a_stream_in_huge_pages_is_not_read_ahead(self):
+        path = self.file(128 * MB, data=True)
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+            mapped.madvise(mmap.MADV_HUGEPAGE)
+            for at in range(0, len(mapped), PAGE):
+                mapped[at]
+            with open("/proc/self/smaps") as smaps:
+                pages = re.search(rf"{path}\n(?:.*\n)*?FilePmdMapped: +(\d+)", smaps.read())
+            if int(pages[1]) < 128 << 10:
+                self.skipTest("Linux does not map the file in huge pages")
+            program = self.program(path, "stream", 0.015, "--data")
+            attach = self.attach(program.pid)
+            self.go(program, attach)
+            self.assertEqual(program.wait(LONG), 0)
+        out = re.sub(r"\n  (?=\S)", " ", self.report(attach))
+        self.assertIn("advising", out)
+        self.assertIn("Done: nothing.", out)
 
     def test_data_in_memory_has_nothing_to_gain(self):
         """Linux maps cached pages around a fault, so random access looks like chunks."""
