@@ -18,9 +18,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -163,13 +166,15 @@ static void check_look_at(struct check_watch *watch, pid_t pid)
 	free(process);
 }
 
-static void check_look_below(struct check_watch *watch, pid_t pid, unsigned int depth)
+/* Look at a process and those below it, or send them @signal: the last generation first. */
+static void check_look_below(struct check_watch *watch, pid_t pid, unsigned int depth, int signal)
 {
 	char path[64], name[400], line[4096], *word, *next;
 	struct dirent *entry;
 	DIR *tasks;
 
-	check_look_at(watch, pid);
+	if (!signal)
+		check_look_at(watch, pid);
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = depth < DEPTH_MAX ? opendir(path) : NULL;
 	while (tasks && (entry = readdir(tasks))) {
@@ -178,10 +183,12 @@ static void check_look_below(struct check_watch *watch, pid_t pid, unsigned int 
 			continue;
 		for (next = line; (word = strsep(&next, " "));)
 			if (*word)
-				check_look_below(watch, (pid_t)atoi(word), depth + 1);
+				check_look_below(watch, (pid_t)atoi(word), depth + 1, signal);
 	}
 	if (tasks)
 		closedir(tasks);
+	if (signal)
+		kill(pid, signal);
 }
 
 static void check_add_page(struct check_result *result, const struct steer_page *page,
@@ -222,7 +229,57 @@ static void check_end_watch(struct check_watch *watch, struct check_result *resu
 	free(watch->list);
 }
 
+/* --- signals --- */
+
+/*
+ * A signal that ends this process must end the run as well. A terminal sends SIGINT to both, but
+ * kill(1) and systemd send SIGTERM or SIGHUP only to this process.
+ */
+struct check_stop {
+	sigset_t set, before;
+	int fd; /* readable when a signal of @set is pending */
+};
+
+static void check_block(struct check_stop *stop)
+{
+	static const int numbers[] = { SIGTERM, SIGHUP };
+	struct sigaction action;
+	size_t i;
+
+	sigemptyset(&stop->set);
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (!sigaction(numbers[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(&stop->set, numbers[i]); /* nohup(1) ignores SIGHUP */
+	sigprocmask(SIG_BLOCK, &stop->set, &stop->before);
+	stop->fd = signalfd(-1, &stop->set, SFD_CLOEXEC);
+}
+
+/* The signal stays pending until here, and then ends this process. */
+static void check_unblock(struct check_stop *stop)
+{
+	if (stop->fd >= 0)
+		close(stop->fd);
+	sigprocmask(SIG_SETMASK, &stop->before, NULL);
+}
+
+static void check_end_run(pid_t pid)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	check_look_below(NULL, pid, 0, sigismember(&pending, SIGTERM) ? SIGTERM : SIGHUP);
+	cli_progress_clear();
+}
+
 /* --- the run --- */
+
+/* If this process is killed, the kernel ends the program of the run. */
+static void check_follow_parent(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(CANNOT_EXECUTE); /* the parent ended before the request */
+}
 
 _Noreturn static void check_exec(char **argv, bool steered)
 {
@@ -252,27 +309,40 @@ _Noreturn static void check_exec(char **argv, bool steered)
 int check_run(char **argv, bool steered, struct check_files *files, struct check_result *result)
 {
 	struct check_watch watch = { .files = files };
-	int timeout = steered ? LOOK_FIRST_MS : -1;
-	struct pollfd end = { .events = POLLIN };
+	int timeout = steered ? LOOK_FIRST_MS : -1, err;
+	struct pollfd end[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	pid_t pid, self = getpid();
 	double start = cli_now();
+	struct check_stop stop;
 	struct rusage usage;
-	pid_t pid = fork();
 
 	*result = (struct check_result){};
-	if (!pid)
+	check_block(&stop);
+	pid = fork();
+	err = errno;
+	if (!pid) {
+		check_follow_parent(self);
+		check_unblock(&stop);
 		check_exec(argv, steered);
-	if (pid < 0)
-		return -errno;
-	end.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	while (end.fd >= 0 && poll(&end, 1, timeout) <= 0) {
-		check_look_below(&watch, pid, 0);
+	}
+	if (pid < 0) {
+		check_unblock(&stop);
+		return -err;
+	}
+	end[0].fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	end[1].fd = stop.fd;
+	while (end[0].fd >= 0 && poll(end, 2, timeout) <= 0) {
+		check_look_below(&watch, pid, 0, 0);
 		timeout = timeout < LOOK_MOST_MS ? timeout * 2 : timeout;
 	}
+	if (end[1].revents)
+		check_end_run(pid);
+	check_unblock(&stop);
 	while (wait4(pid, &result->status, 0, &usage) < 0 && errno == EINTR)
 		;
 	result->seconds = cli_now() - start;
-	if (end.fd >= 0)
-		close(end.fd);
+	if (end[0].fd >= 0)
+		close(end[0].fd);
 	result->cpu_seconds = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +
 			      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 	result->major = (uint64_t)usage.ru_majflt;

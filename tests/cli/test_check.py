@@ -3,12 +3,14 @@
 import json
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from common import HUGEMAP, documented_keys, hugemap, is_sentence, keys
+from common import HUGEMAP, LONG, documented_keys, hugemap, is_sentence, keys
 
 MB = 1 << 20
 SIZE = 64 * MB
@@ -118,6 +120,31 @@ class Check(unittest.TestCase):
                 self.assertEqual((result.returncode, result.stdout), (1, ""))
                 self.assertTrue(is_sentence(result.stderr.splitlines(True)[-1]), result.stderr)
                 self.assertIn(reason, result.stderr)
+
+    def test_a_signal_ends_the_program_and_its_processes(self):
+        """Only this process gets the signal, as from kill(1)."""
+        program = "echo $$ >&2; sleep 600 & echo $! >&2; wait"
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with subprocess.Popen([HUGEMAP, "check", "sh", "-c", program], text=True,
+                                  stderr=subprocess.PIPE) as command:
+                processes = [os.pidfd_open(int(command.stderr.readline())) for _ in range(2)]
+                command.send_signal(number)
+                self.assertEqual(command.wait(LONG), -number)
+                for process in processes:
+                    self.addCleanup(os.close, process)
+                    if not select.select([process], [], [], 60)[0]:
+                        signal.pidfd_send_signal(process, signal.SIGKILL)
+                        self.fail(f"a process still runs after signal {number}")
+
+    def test_a_kill_ends_the_program(self):
+        with subprocess.Popen([HUGEMAP, "check", "sh", "-c", "echo $$ >&2; exec sleep 600"], text=True,
+                              stderr=subprocess.PIPE) as command:
+            process = os.pidfd_open(int(command.stderr.readline()))
+            self.addCleanup(os.close, process)
+            command.kill()
+            if not select.select([process], [], [], 60)[0]:
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+                self.fail("the program still runs")
 
     def test_output_of_the_program_is_dropped(self):
         result = check("--turns", 1, "sh", "-c", "echo out; echo error >&2; cat")
