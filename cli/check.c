@@ -9,6 +9,7 @@
 #include "check_run.h"
 #include "cli.h"
 #include "device.h"
+#include "run_outside.h"
 
 #include <string.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ struct check {
 	unsigned int turns;
 	struct check_files files;
 	struct check_result results[WAYS][TURNS_MAX];
+	enum target target; /* whether the program loads the library */
 	double warm; /* the largest share of the files that stayed in the page cache */
 };
 
@@ -128,6 +130,15 @@ static bool check_is_advised(const struct check *check)
 	return false;
 }
 
+/*
+ * Return whether `hugemap run` helped the program from outside. This help has no page with the
+ * numbers of its advice, so that only the times show a gain.
+ */
+static bool check_is_outside(const struct check *check)
+{
+	return !target_loads(check->target) && !check->results[STEERED][0].missed;
+}
+
 enum verdict {
 	VERDICT_NOTHING, /* no mapping was steered */
 	VERDICT_FASTER,
@@ -138,9 +149,11 @@ enum verdict {
 
 static enum verdict check_verdict(const struct check *check)
 {
-	if (!check->results[STEERED][0].maps)
+	bool outside = check_is_outside(check);
+
+	if (!check->results[STEERED][0].maps && !outside)
 		return VERDICT_NOTHING;
-	if (!check_is_advised(check))
+	if (!check_is_advised(check) && !outside)
 		return VERDICT_SAME; /* the runs are the same: their times differ by noise */
 	if (check->turns < TURNS_LEAST)
 		return VERDICT_UNCLEAR;
@@ -153,7 +166,7 @@ static void check_put_same(const struct check *check, char text[400])
 {
 	char hints[64];
 
-	if (check_is_advised(check))
+	if (check_is_advised(check) || check_is_outside(check))
 		snprintf(text, 400,
 			 "No difference: %.2f times as fast, which is within the spread of the "
 			 "runs.%s",
@@ -170,15 +183,27 @@ static void check_put_same(const struct check *check, char text[400])
 			 "suits the program.");
 }
 
+static void check_put_nothing(const struct check *check, char text[400])
+{
+	if (check->target != TARGET_LOADS)
+		snprintf(text, 400, "No gain: %s %s.%s", check->argv[0],
+			 target_reason(check->target),
+			 target_loads(check->target) ?
+				 "" :
+				 " With CAP_SYS_NICE, `hugemap run` helps it from outside.");
+	else
+		snprintf(text, 400,
+			 "No gain: no file mapping of 16 MB or more on a disk of this machine was "
+			 "steered. \"Troubleshooting\" in hugemap(1) has the reasons.");
+}
+
 static void check_put_verdict(const struct check *check, char text[400])
 {
 	double ratio = check_ratio(check);
 
 	switch (check_verdict(check)) {
 	case VERDICT_NOTHING:
-		snprintf(text, 400,
-			 "No gain: no file mapping of 16 MB or more on a disk of this machine was "
-			 "steered. \"Troubleshooting\" in hugemap(1) has the reasons.");
+		check_put_nothing(check, text);
 		break;
 	case VERDICT_FASTER:
 		snprintf(text, 400, "Steering helps: the program is %.2f times as fast.", ratio);
@@ -244,12 +269,20 @@ static void check_print_bytes(const struct check *check)
 	printf("  %-20s%28s%28s\n", "read", text[PLAIN], text[STEERED]);
 }
 
-static void check_print_advice(const struct check_result *result)
+static void check_print_advice(const struct check *check)
 {
+	const struct check_result *result = &check->results[STEERED][check->turns - 1];
 	char text[600] = "nothing", size[CLI_TEXT];
 	size_t used = 0;
 	unsigned int act;
 
+	if (check_is_outside(check)) {
+		snprintf(text, sizeof(text),
+			 "from outside, where it is not counted: %s %s from within", check->argv[0],
+			 target_reason(check->target));
+		check_print_words("advised", text);
+		return;
+	}
 	for (act = 0; act < STEER_ACTS; act++)
 		if (result->count[act])
 			used += (size_t)snprintf(text + used, sizeof(text) - used,
@@ -286,7 +319,7 @@ static void check_print(const struct check *check)
 	printf("  %-20s%28.0f%28.0f\n", "faults that wait", CHECK_RANGE(check, PLAIN, major).median,
 	       CHECK_RANGE(check, STEERED, major).median);
 	check_print_bytes(check);
-	check_print_advice(&check->results[STEERED][check->turns - 1]);
+	check_print_advice(check);
 	check_put_verdict(check, verdict);
 	check_print_words("verdict", verdict);
 	check_print_notes(check);
@@ -316,6 +349,8 @@ static void check_print_json(const struct check *check)
 	static const char *const verdicts[] = { "nothing steered", "faster", "slower", "same",
 						"unclear" };
 	const struct check_result *last = &check->results[STEERED][check->turns - 1];
+	const char *reason = check->target == TARGET_LOADS ? last->why :
+							     target_reason(check->target);
 	json_t *files = json_array(), *advice = json_object();
 	unsigned int act;
 	size_t i;
@@ -331,7 +366,7 @@ static void check_print_json(const struct check *check)
 				 "plain", check_way_json(check, PLAIN), "steered",
 				 check_way_json(check, STEERED), "files", files, "used_bytes",
 				 (json_int_t)last->used_bytes, "advice", advice, "reason",
-				 cli_json_text(last->why), "warm_share", check->warm),
+				 cli_json_text(reason), "warm_share", check->warm),
 		       false);
 }
 
@@ -400,6 +435,7 @@ static int check_main(int argc, char **argv)
 	if (optind == argc)
 		cli_usage(&check_command, "the program is missing");
 	check.argv = argv + optind;
+	check.target = run_target(check.argv[0]);
 	status = check_measure(&check);
 	if (status == CLI_OK && json)
 		check_print_json(&check);

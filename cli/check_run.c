@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "process.h"
 #include "system.h"
+#include "tally.h"
 #include "tell.h"
 #include "types.h"
 #include "uapi.h"
@@ -281,6 +282,49 @@ static void check_follow_parent(pid_t parent)
 		_exit(CANNOT_EXECUTE); /* the parent ended before the request */
 }
 
+/*
+ * If `hugemap run` can neither steer the program nor help it from outside, it writes a byte into
+ * this pipe. It finds the pipe by an environment variable.
+ */
+struct check_tally {
+	int read, write;
+};
+
+static void check_open_tally(struct check_tally *tally)
+{
+	int ends[2] = { -1, -1 };
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		ends[0] = ends[1] = -1;
+	*tally = (struct check_tally){ ends[0], ends[1] };
+}
+
+/* In the program of the run. */
+static void check_pass_tally(const struct check_tally *tally, pid_t parent)
+{
+	char value[TALLY_PIPE];
+	struct stat st;
+
+	if (fstat(tally->read, &st))
+		return;
+	snprintf(value, sizeof(value), "%d:%d:%lu", parent, tally->read, (unsigned long)st.st_ino);
+	setenv(TALLY_VARIABLE, value, 1);
+}
+
+/* Return whether `hugemap run` has written a byte. */
+static bool check_close_tally(const struct check_tally *tally)
+{
+	unsigned char byte;
+	bool missed;
+
+	if (tally->read < 0)
+		return false;
+	missed = read(tally->read, &byte, 1) == 1;
+	close(tally->read);
+	close(tally->write);
+	return missed;
+}
+
 _Noreturn static void check_exec(char **argv, bool steered)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -313,19 +357,23 @@ int check_run(char **argv, bool steered, struct check_files *files, struct check
 	struct pollfd end[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	pid_t pid, self = getpid();
 	double start = cli_now();
+	struct check_tally tally;
 	struct check_stop stop;
 	struct rusage usage;
 
 	*result = (struct check_result){};
+	check_open_tally(&tally);
 	check_block(&stop);
 	pid = fork();
 	err = errno;
 	if (!pid) {
 		check_follow_parent(self);
 		check_unblock(&stop);
+		check_pass_tally(&tally, self);
 		check_exec(argv, steered);
 	}
 	if (pid < 0) {
+		check_close_tally(&tally);
 		check_unblock(&stop);
 		return -err;
 	}
@@ -341,6 +389,7 @@ int check_run(char **argv, bool steered, struct check_files *files, struct check
 	while (wait4(pid, &result->status, 0, &usage) < 0 && errno == EINTR)
 		;
 	result->seconds = cli_now() - start;
+	result->missed = check_close_tally(&tally);
 	if (end[0].fd >= 0)
 		close(end[0].fd);
 	result->cpu_seconds = (double)usage.ru_utime.tv_sec + (double)usage.ru_stime.tv_sec +

@@ -35,6 +35,7 @@ struct check_files {
  * @hinted: steered: the program gave advice for one of them itself
  * @count, @amount: steered: calls and bytes of each kind of advice
  * @why: steered: the last decision about the mapping of which most was used
+ * @missed: steered: `hugemap run` could neither steer the program nor help it from outside
  * @status: as waitpid() returns it
  */
 struct check_result {
@@ -45,6 +46,7 @@ struct check_result {
 	bool hinted;
 	uint64_t count[STEER_ACTS], amount[STEER_ACTS];
 	char why[120];
+	bool missed;
 	int status;
 };
 

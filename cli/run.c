@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #define LIBRARY "libhugemap-run.so"
@@ -265,18 +264,6 @@ static int run_preload(void)
 
 /* --- programs that do not load the library --- */
 
-static enum target run_check(const char *path)
-{
-	enum target target = path ? target_check(AT_FDCWD, path) : TARGET_LOADS;
-
-	if (target == TARGET_UNAFFECTED)
-		target = TARGET_LOADS;
-	if (target == TARGET_LOADS && path && getuid() &&
-	    getxattr(path, "security.capability", NULL, 0) > 0)
-		return TARGET_SECURE;
-	return target;
-}
-
 static bool run_is_set(const char *value)
 {
 	return value && *value && !strchr("0nN", *value);
@@ -334,7 +321,7 @@ static void run_report_go(const char *name)
 
 static int run_main(int argc, char **argv)
 {
-	char where[32], path[PATH_MAX];
+	char where[32];
 	struct cli_parser parser;
 	bool given[NSETTINGS] = {};
 	enum target target;
@@ -356,7 +343,7 @@ static int run_main(int argc, char **argv)
 	argv += optind;
 	if (run_is_set(run_setting_by_key('s')->value) && !run_is_set(getenv("HUGEMAP_RUN_OFF")))
 		run_count(argv);
-	target = run_check(target_find(argv[0], getenv("PATH"), path));
+	target = run_target(argv[0]);
 	err = target_loads(target) ? run_preload() : CLI_OK;
 	if (err)
 		return err;

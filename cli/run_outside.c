@@ -2,14 +2,31 @@
 #include "run_outside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "attach_state.h"
 #include "attach_watch.h"
 #include "run_helper.h"
+
+enum target run_target(const char *name)
+{
+	char buffer[PATH_MAX];
+	const char *path = target_find(name, getenv("PATH"), buffer);
+	enum target target = path ? target_check(AT_FDCWD, path) : TARGET_LOADS;
+
+	if (target == TARGET_UNAFFECTED)
+		target = TARGET_LOADS;
+	if (target == TARGET_LOADS && path && getuid() &&
+	    getxattr(path, "security.capability", NULL, 0) > 0)
+		return TARGET_SECURE;
+	return target;
+}
 
 struct outside {
 	pid_t program;

@@ -5,7 +5,12 @@
 
 #include <stdbool.h>
 
+#include "target.h"
+
 struct attach_settings;
+
+/* Return whether a program loads the library of `hugemap run`, or why not. Search it in $PATH. */
+enum target run_target(const char *name);
 
 /**
  * run_outside() - start a helper that watches and advises this process

@@ -14,6 +14,7 @@ from common import HUGEMAP, LONG, documented_keys, hugemap, is_sentence, keys
 
 MB = 1 << 20
 SIZE = 64 * MB
+NOBODY = 65534
 
 # Reads a mapped file from its end to its start, which Linux does not read ahead, and waits until
 # its mapping was steered: a short program could end before the monitor thread has begun.
@@ -36,6 +37,24 @@ time.sleep(float(sys.argv[2]))
 
 # Starts a program, in plain runs after a pause.
 SLOW_PLAIN = ["sh", "-c", 'if [ "$HUGEMAP_RUN_OFF" ]; then sleep 2; fi; exec "$0" "$@"']
+
+STATIC = r"""
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	int fd = open(argv[1], O_RDONLY);
+	long size = lseek(fd, 0, SEEK_END), at;
+	volatile char *mapped = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+
+	sleep(getenv("HUGEMAP_RUN_OFF") ? 2 : 0);
+	for (at = 0; at < size; at += 4096)
+		mapped[at];
+	return 0;
+}
+"""
 
 
 def check(*args, **kwargs):
@@ -104,6 +123,32 @@ class Check(unittest.TestCase):
         self.assertEqual(self.verdict("--turns", 3, *slow),
                          "No difference: nothing was advised. The program advises Linux itself "
                          "(MADV_SEQUENTIAL), and HugeMap leaves its mapping alone.")
+
+    def static(self):
+        """Build a static program that reads the file, in plain runs after a pause."""
+        path = os.path.join(self.directory.name, "static")
+        built = subprocess.run(["cc", "-static", "-xc", "-", "-o", path], input=STATIC, text=True,
+                               capture_output=True)
+        if built.returncode:
+            self.skipTest("no static C library")
+        return path
+
+    @unittest.skipIf(os.getuid(), "to advise another process takes root")
+    def test_a_static_program_is_judged_by_its_times(self):
+        self.assertRegex(self.verdict("--turns", 3, self.static(), self.path),
+                         r"^Steering helps: the program is \d+\.\d\d times as fast\.$")
+        out = " ".join(check("--turns", 1, self.static(), self.path).stdout.split())
+        self.assertRegex(out, r"advised from outside, where it is not counted: \S+/static is linked "
+                              r"statically: it is not steered from within verdict Not clear: ")
+
+    @unittest.skipIf(os.getuid(), "only root can become another user")
+    def test_a_static_program_that_is_not_helped_is_named(self):
+        os.chmod(self.directory.name, 0o755)
+        os.chmod(self.path, 0o644)
+        result = check("--turns", 1, self.static(), self.path, user=NOBODY)
+        self.assertRegex(" ".join(result.stdout.split()),
+                         r"verdict No gain: \S+/static is linked statically: it is not steered\. "
+                         r"With CAP_SYS_NICE, `hugemap run` helps it from outside\.")
 
     def test_a_program_without_large_mappings(self):
         data = self.json("--turns", 1, "true")
