@@ -317,9 +317,9 @@ struct file_map {
 };
 
 /*
- * Make run->private, and map the file of the run. @mount: map all files of the run, on this mount of
- * the directory that has run->path; -1 = none. @advices: of madvise(2), until an MADV_NORMAL; NULL =
- * none.
+ * Make run->private, and map the file of the run. @mount: map all files of the run, on this mount
+ * of the directory that has run->path; -1 = none. @advices: of madvise(2), until an MADV_NORMAL;
+ * NULL = none.
  */
 struct file_map *file_map_open(struct run *run, int mount, const int *advices);
 const void *file_map_load(struct worker *worker, uint64_t offset, size_t length);

@@ -37,9 +37,10 @@ const struct cli_command check_command = {
 	.summary = "Run a program with and without steering, and report the gain.",
 	.options = options,
 	.notes =
-		"It runs PROGRAM 2 N + 1 times, with an empty standard input. It discards its\n"
-		"standard output and shows its standard error. PROGRAM must do the same work each\n"
-		"time. Before each run, the files that it maps are dropped from the page cache.\n\n"
+		"It runs PROGRAM 2 N + 1 times, with an empty standard input. It discards\n"
+		"PROGRAM's standard output and shows its standard error. PROGRAM must do the same\n"
+		"work each time. Before each run, the files that it maps are dropped from the\n"
+		"page cache.\n\n"
 		"Exit status: 0 if it was measured, 1 if it could not be measured, 2 if the\n"
 		"command line is wrong.\n",
 	.in_order = true,

@@ -283,8 +283,8 @@ static void check_follow_parent(pid_t parent)
 }
 
 /*
- * If `hugemap run` can neither steer the program nor help it from outside, it writes a byte into
- * this pipe. It finds the pipe by an environment variable.
+ * If `hugemap run` cannot steer the program, it writes a byte into this pipe: TALLY_OUTSIDE if it
+ * helps the program from outside. It finds the pipe by an environment variable.
  */
 struct check_tally {
 	int read, write;
@@ -311,7 +311,7 @@ static void check_pass_tally(const struct check_tally *tally, pid_t parent)
 	setenv(TALLY_VARIABLE, value, 1);
 }
 
-/* Return whether `hugemap run` has written a byte. */
+/* Return whether `hugemap run` has reported that it does not help the program. */
 static bool check_close_tally(const struct check_tally *tally)
 {
 	unsigned char byte;
@@ -319,7 +319,7 @@ static bool check_close_tally(const struct check_tally *tally)
 
 	if (tally->read < 0)
 		return false;
-	missed = read(tally->read, &byte, 1) == 1;
+	missed = read(tally->read, &byte, 1) == 1 && byte != TALLY_OUTSIDE;
 	close(tally->read);
 	close(tally->write);
 	return missed;

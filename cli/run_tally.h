@@ -9,8 +9,8 @@
  * @least: the size of the smallest mapping that is steered, as text
  *
  * A helper waits for the end of this process. Then it prints one line with the number of programs
- * that were not steered, or the reason why nothing was steered. TALLY_VARIABLE in the environment has the pipe for them.
- * Without a helper, no program is counted.
+ * that were not steered, or the reason why nothing was steered. TALLY_VARIABLE in the environment
+ * has the pipe for them. Without a helper, no program is counted.
  */
 void run_tally(char **arguments, const char *least);
 

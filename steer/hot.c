@@ -14,8 +14,8 @@
  *
  * A round goes through all mappings in mode RANDOM, region by region. It marks the hot pages as
  * accessed if an earlier round has shown lately that this pays, and records in @before which pages
- * are mapped. If a look finds a page newly mapped that has its bit in @before, the page was unmapped
- * since the last round, and the program has used it again.
+ * are mapped. If a look finds a page newly mapped that has its bit in @before, the page was
+ * unmapped since the last round, and the program has used it again.
  */
 #include "hot.h"
 

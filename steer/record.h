@@ -28,8 +28,9 @@ void record_count(struct steer_map *told, enum steer_act act, u64 bytes);
 /* Record the pattern of accesses, unless the program has given hints. */
 void record_pattern(struct steer_map *told, enum steer_pattern pattern);
 /*
- * Record the result of a system call for a scan or for advice. Only a filter of system calls, which the
- * program has installed by its own system call instruction, makes the kernel refuse these calls.
+ * Record the result of a system call for a scan or for advice. Only a filter of system calls, which
+ * the program has installed by its own system call instruction, makes the kernel refuse these
+ * calls.
  */
 void record_result(long result);
 /* Record that a mapping is not steered, and the reason. */

@@ -88,9 +88,9 @@ void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem);
  *	else none.
  *
  * Return: true if @mem belongs to the file now. False if another task was faster, the size has
- * changed within the range of the node, or a hole there got data: the caller keeps @mem, and repeats
- * the fault. A size that changes elsewhere does not delay the node, so a miss makes progress beside a
- * writer that appends.
+ * changed within the range of the node, or a hole there got data: the caller keeps @mem, and
+ * repeats the fault. A size that changes elsewhere does not delay the node, so a miss makes
+ * progress beside a writer that appends.
  */
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc);

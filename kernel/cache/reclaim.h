@@ -71,8 +71,8 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result);
  * enum hm_invalidated - the answer of hm_invalidate()
  * @HM_INV_DONE: no unit is left in the range
  * @HM_INV_UNIT: *unit is claimed: unmap it, then call hm_evict_done()
- * @HM_INV_BUSY: the unit at *pos is being filled, written or evicted: wait, and call again. Or it was
- *	dropped, and the list of empty nodes is full: call hm_file_keep_empty(), and call again.
+ * @HM_INV_BUSY: the unit at *pos is being filled, written or evicted: wait, and call again. Or it
+ *	was dropped, and the list of empty nodes is full: call hm_file_keep_empty(), and call again.
  * @HM_INV_AGAIN: a part of the range is left: call again
  */
 enum hm_invalidated {

@@ -91,8 +91,8 @@ void hm_writeback_done(struct hm_file *file, u64 pgoff, u32 npages, int err);
  * @skip: returns true for a file that cannot be written now; its age goes on. NULL: skip none
  * @expired: set if the file was chosen for the age of its dirty units. Its age starts again at zero
  *
- * The walk takes no lock. The caller keeps the memory of each file until the call returns, also that
- * of a file that is destroyed meanwhile.
+ * The walk takes no lock. The caller keeps the memory of each file until the call returns, also
+ * that of a file that is destroyed meanwhile.
  *
  * Return: a file; NULL if the dirty share is below its limit and no dirty unit is old, or if all
  * such files are skipped.

@@ -105,7 +105,7 @@ static void change_note_edges(struct hugemap_inode *hi, loff_t start, loff_t end
 		hugemap_note_zero_fill(hi, (u64)end >> HM_PAGE_SHIFT, 1, false);
 }
 
-/* The file has grown. A store to the page with its old end needs blocks for the rest of the page. */
+/* The file has grown. A store to the page with the old end needs blocks for its rest. */
 static void change_note_old_end(struct hugemap_inode *hi, loff_t old_size, loff_t size)
 {
 	if (hugemap_grows_in_page(hi, old_size, size))

@@ -493,8 +493,8 @@ BEHAVIOUR(part_of_a_page_that_is_punched_gets_blocks_before_a_store)
 }
 
 /*
- * Each file has a page with one block of 1 KB, and grows to the whole page. The files are made in the
- * lower file system, because a write(2) here would allocate the whole page.
+ * Each file has a page with one block of 1 KB, and grows to the whole page. The files are made in
+ * the lower file system, because a write(2) here would allocate the whole page.
  */
 BEHAVIOUR(part_of_a_page_behind_the_old_end_gets_blocks_before_a_store)
 {

@@ -249,8 +249,8 @@ static void check_memory(const struct iov_iter *iter)
 }
 
 /*
- * A store is accepted only if the blocks of its page are allocated, so write-back needs no new space. Device
- * writes are the exception: see model_may_be_told().
+ * A store is accepted only if the blocks of its page are allocated, so write-back needs no new
+ * space. Device writes are the exception: see model_may_be_told().
  */
 static void check_room(const struct disk_file *disk, loff_t pos, size_t bytes)
 {
