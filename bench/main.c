@@ -90,19 +90,18 @@ const struct cli_command bench_command = {
 	.summary = "Compare HugeMap with Linux mmap, read/write and the device.",
 	.options = options,
 	.parts = parts,
-	.notes =
-		"Commands:  ycsb curve\n"
-		"Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint\n"
-		"           restore checkpoint-own restore-own log zipf-4k hot-tenth hot-limit\n"
-		"           strided backward four-streams scan-twice scan-random-scan\n"
-		"           load-shuffled load-sparse log-read curve-seq curve-rand cost\n"
-		"Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
-		"Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
-		"`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"
-		"`hugemap bench curve` runs curve-seq and curve-rand with 1 to 16 threads.\n"
-		"Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
-		"wrong data, 2 if the command line is wrong, 3 if only the report could not be\n"
-		"written, 130 if interrupted.\n",
+	.notes = "Commands:  ycsb curve\n"
+		 "Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint\n"
+		 "           restore checkpoint-own restore-own log zipf-4k hot-tenth hot-limit\n"
+		 "           strided backward four-streams scan-twice scan-random-scan\n"
+		 "           load-shuffled load-sparse log-read curve-seq curve-rand cost\n"
+		 "Engines:   hugemap-steer hugemap-kernel linux-mmap linux-rw device\n"
+		 "Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
+		 "`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"
+		 "`hugemap bench curve` runs curve-seq and curve-rand with 1 to 16 threads.\n"
+		 "Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
+		 "wrong data, 2 if the command line is wrong, 3 if only the report could not be\n"
+		 "written, 130 if interrupted.\n",
 	.run = bench_run,
 };
 
