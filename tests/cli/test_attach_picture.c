@@ -152,14 +152,14 @@ static void test_faults_that_wait_decide(void **state)
 	static const struct {
 		double seconds;
 		uint64_t major, read_bytes, touched;
-		bool waits;
+		bool waits, reads;
 	} cases[] = {
-		{ 10, 0, 0, 100000, false }, /* cached */
-		{ 10, 90, 0, 100000, false }, /* 9 a second */
-		{ 5, 60, 0, 1000, true }, /* 12 a second */
-		{ 3600, 100, 0, 1000, true }, /* a short time of work in a long watch */
-		{ 10, 3, 200ull << 20, 100000, true }, /* a stream that Linux reads ahead */
-		{ 10, 3, 1 << 20, 100000, false },
+		{ 10, 0, 0, 100000, false, false }, /* cached */
+		{ 10, 90, 0, 100000, false, false }, /* 9 a second */
+		{ 5, 60, 0, 1000, true, false }, /* 12 a second */
+		{ 3600, 100, 0, 1000, true, false }, /* a short time of work in a long watch */
+		{ 10, 3, 200ull << 20, 100000, false, true }, /* a stream that Linux reads ahead */
+		{ 10, 3, 1 << 20, 100000, false, false },
 	};
 	struct usage from = { .at = 7, .major = 1000, .read_bytes = 5, .touched = 9 };
 	size_t i;
@@ -173,6 +173,7 @@ static void test_faults_that_wait_decide(void **state)
 		};
 
 		assert_true(usage_waits(&from, &to) == cases[i].waits);
+		assert_true(usage_reads(&from, &to) == cases[i].reads);
 	}
 }
 
