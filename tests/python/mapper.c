@@ -8,7 +8,7 @@
 typedef void *(*mapper_mmap)(void *, size_t, int, int, int, off_t);
 
 /* A relocation of the data, as SQLite has it. */
-static const volatile mapper_mmap mapper_table[] = { mmap };
+const volatile mapper_mmap mapper_table[] = { mmap }; /* tests find it by dlsym() */
 
 static void *mapper_call(mapper_mmap function, const char *path, size_t length)
 {
