@@ -21,7 +21,9 @@ static bool load_read(struct worker *worker, struct op *op, uint64_t array, uint
 	return true;
 }
 
-/* A permutation of 0 to n - 1: bijections of the numbers of some bits, until the result is below n. */
+/*
+ * A permutation of 0 to n - 1: bijections of the numbers of some bits, until the result is below n.
+ */
 static uint64_t load_shuffle(uint64_t i, uint64_t n, uint64_t seed)
 {
 	unsigned int bits = n > 1 ? 64 - (unsigned int)__builtin_clzll(n - 1) : 1;

@@ -47,8 +47,8 @@ bool next_hot_tenth(struct worker *worker, struct op *op)
 }
 
 /*
- * The hot part is a little smaller than the cache. The workers first read it in order, each its share,
- * so that it is in memory when the random reads begin.
+ * The hot part is a little smaller than the cache. The workers first read it in order, each its
+ * share, so that it is in memory when the random reads begin.
  */
 bool next_hot_limit(struct worker *worker, struct op *op)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * A run of a workload of YCSB: a process of the program hugemap-ycsb (bench/ycsb/), in a memory group,
- * on a fresh copy of a loaded store.
+ * A run of a workload of YCSB: a process of the program hugemap-ycsb (bench/ycsb/), in a memory
+ * group, on a fresh copy of a loaded store.
  */
 #include "run.h"
 #include "undo.h"

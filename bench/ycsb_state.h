@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The parts of `hugemap bench ycsb`: ycsb_options.c reads the command line, ycsb_run.c runs a workload
- * once, ycsb_row.c makes the rows of a table from several runs, and ycsb.c prepares and ends the benchmark.
+ * The parts of `hugemap bench ycsb`: ycsb_options.c reads the command line, ycsb_run.c runs a
+ * workload once, ycsb_row.c makes the rows of a table from several runs, and ycsb.c prepares and
+ * ends the benchmark.
  */
 #ifndef BENCH_YCSB_STATE_H
 #define BENCH_YCSB_STATE_H
@@ -71,7 +72,9 @@ void ycsb_parse(struct ycsb *ycsb, int argc, char **argv);
 bool ycsb_make_master(struct ycsb *ycsb, unsigned int store);
 /* Is the store read into the page cache before the clock starts? */
 bool ycsb_is_warm(const struct ycsb *ycsb, unsigned int workload, unsigned int store);
-/* Run a workload once. Returns the JSON of the run; NULL after an error, which is in ycsb->errors. */
+/*
+ * Run a workload once. Returns the JSON of the run; NULL after an error, which is in ycsb->errors.
+ */
 json_t *ycsb_run_once(struct ycsb *ycsb, enum mode mode, unsigned int workload, unsigned int store,
 		      unsigned int turn);
 double ycsb_number(const json_t *result, const char *key);

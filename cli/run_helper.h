@@ -24,7 +24,8 @@ struct run_helper_answer {
  * struct run_helper - a process that stays beside the program
  * @body: runs in the helper. It calls run_helper_answer(), and returns at the end
  * @arg: of @body
- * @fds: descriptors that become RUN_HELPER_FDS and so on in the helper; it closes all others of the program
+ * @fds: descriptors that become RUN_HELPER_FDS and so on in the helper; it closes all others of the
+ * program
  * @nfds: their number, 4 at most
  * @arguments: the arguments of the command line that become the program's
  */

@@ -103,10 +103,12 @@ fi
 #   blank lines after declarations: checkpatch lacks _Atomic and our macros
 #   unsigned without int: checkpatch lacks unsigned __int128
 #   names of functions in strings: "usage" is a word
+#   static const for arrays of pointers: execve() takes char *const []
 ignore=BIT_MACRO,ARRAY_SIZE,PREFER_DEFINED_ATTRIBUTE_MACRO,PREFER_KERNEL_TYPES
 ignore=$ignore,NEW_TYPEDEFS,MEMORY_BARRIER,VOLATILE,ENOSYS,CAMELCASE,SPLIT_STRING
 ignore=$ignore,LINE_SPACING,LEADING_SPACE,CODE_INDENT,UNSPECIFIED_INT,SPACING
 ignore=$ignore,CONST_STRUCT,MINMAX,EMBEDDED_FUNCTION_NAME,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,MACRO_ARG_REUSE,MULTIPLE_ASSIGNMENTS
+ignore=$ignore,STATIC_CONST_CHAR_ARRAY
 if script=$(tools/fetch-checkpatch.sh 2>"$work/fetch"); then
 	# Run it in $work, since it writes a cache into the current directory.
 	top=$PWD

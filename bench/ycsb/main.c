@@ -240,7 +240,9 @@ static void main_replay(void)
 	free(orders);
 }
 
-/* The sum over all records that YCSB_LOAD has inserted, as YCSB_CHECK computes it from the store. */
+/*
+ * The sum over all records that YCSB_LOAD has inserted, as YCSB_CHECK computes it from the store.
+ */
 static uint64_t main_loaded_sum(void)
 {
 	uint64_t *value = store_alloc(job.value), sum = 0, i;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Index nodes without a cached unit. They stay for the next use of their pages, in a short list of
- * the cache, until the index is too large or memory is short. A node in no list would stay until its
- * file is closed.
+ * the cache, until the index is too large or memory is short. A node in no list would stay until
+ * its file is closed.
  */
 #include "cache.h"
 #include "empty.h"

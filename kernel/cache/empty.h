@@ -7,8 +7,8 @@
 
 /*
  * A task has uncounted a unit: if a node has no unit now, add it to the list. Return false if the
- * list is full. Then the engine must call hm_file_keep_empty(). The caller keeps the file open. Takes
- * empty_lock.
+ * list is full. Then the engine must call hm_file_keep_empty(). The caller keeps the file open.
+ * Takes empty_lock.
  */
 bool hm_empty_note(const struct hm_pos *pos);
 

@@ -221,7 +221,9 @@ static void hm_fault_note_obstacles(const struct hm_pos *pos, u64 word, struct h
 		unit->hints |= HM_HINT_WRITING;
 }
 
-/* Try a fault with the current word of the unit. @again is set if the word changed: find it again. */
+/*
+ * Try a fault with the current word of the unit. @again is set if the word changed: find it again.
+ */
 static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_access access,
 				    struct hm_unit *unit, bool *again)
 {

@@ -98,7 +98,7 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 
 		pos->base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 		if (!pos->base)
-			continue; /* it was removed after the block was joined: read the word again */
+			continue; /* it was removed after a join of the block: read again */
 		pos->pgoff = pgoff;
 		pos->word = &pos->base->word[pos->base_slot];
 		word = hm_atomic_read(pos->word);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * Moves of dirty base pages: see move.h. Like a promotion, a move claims a dirty unit as HM_EVICTING
- * with HM_W_REDIRTY. Faults and write-back wait for its end. Its dirty bit and its share of the
- * dirty counts stay.
+ * Moves of dirty base pages: see move.h. Like a promotion, a move claims a dirty unit as
+ * HM_EVICTING with HM_W_REDIRTY. Faults and write-back wait for its end. Its dirty bit and its
+ * share of the dirty counts stay.
  */
 #include "cache.h"
 #include "index.h"
@@ -32,10 +32,12 @@ enum hm_move_page hm_move_check(struct hm_cache *cache, u32 frame)
 	if (!at)
 		return HM_MOVE_FREE;
 	if (hm_word_frame(word) != frame)
-		return HM_MOVE_BUSY; /* the frame changes its unit now: see hm_reclaim_check_unit() */
+		return HM_MOVE_BUSY; /* it changes its unit now: see hm_reclaim_check_unit() */
 	if (hm_word_state(word) == HM_CLEAN && hm_queued(desc))
 		return HM_MOVE_CLEAN;
-	/* Write-back tries a page whose write failed again after a delay, which a move must keep. */
+	/*
+	 * Write-back tries a page whose write failed again after a delay, which a move must keep.
+	 */
 	if (hm_word_state(word) == HM_DIRTY && !(word & HM_W_WRITE_FAILED))
 		return HM_MOVE_DIRTY;
 	return HM_MOVE_BUSY;

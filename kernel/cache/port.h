@@ -23,8 +23,8 @@
  *   hm_relax()	a pause in a loop that another CPU will end
  *   hm_stay_begin(), hm_stay_end()	around code that such a loop waits for. The thread keeps
  *		its CPU: a spinning waiter could otherwise keep it from running.
- *   hm_read_begin(), hm_read_end()	around uses of index nodes, which the engine frees only after
- *		all such sections that have begun are over (RCU). They nest.
+ *   hm_read_begin(), hm_read_end()	around uses of index nodes, which the engine frees only
+ *		after all such sections that have begun are over (RCU). They nest.
  *   hm_assert(cond)	stops the program; a kernel warns
  *   hm_ctz(ul)	index of the lowest set bit; ul is not 0
  *   hm_race_point()	(optional) lies between a check and the step that relies on it. A test

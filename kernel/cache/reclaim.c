@@ -480,9 +480,9 @@ static u32 hm_reclaim_count_moves(struct hm_cache *cache, u32 huge)
 /*
  * Choose the split frame to empty. If one is isolated already, choose it. Otherwise choose among
  * the frame that contains the oldest base page and its neighbours: the one with the fewest dirty
- * pages, for which there must be free base frames. Pages move only if a task found no huge frame since
- * the last time: with page=4K they never move. Skip a frame with a page that can neither leave
- * nor move: reclaim would evict all clean pages of it and still gain no huge frame.
+ * pages, for which there must be free base frames. Pages move only if a task found no huge frame
+ * since the last time: with page=4K they never move. Skip a frame with a page that can neither
+ * leave nor move: reclaim would evict all clean pages of it and still gain no huge frame.
  */
 static u32 hm_reclaim_pick_container(struct hm_cache *cache, u32 oldest)
 {
@@ -492,7 +492,9 @@ static u32 hm_reclaim_pick_container(struct hm_cache *cache, u32 oldest)
 	u32 start = hm_pool_container(cache, oldest) + (u32)hm_atomic_read(&cache->isolate_skip);
 	u32 chosen = HM_NO_FRAME_ID, i;
 
-	/* A frame stays isolated until reclaim finds a page in it that can neither leave nor move. */
+	/*
+	 * A frame stays isolated until reclaim finds a page in it that can neither leave nor move.
+	 */
 	if (hm_pool_is_split(cache, (u32)now, true))
 		return (u32)now;
 	for (i = 0; i < ISOLATE_TRIES && fewest; i++) {
@@ -516,7 +518,9 @@ static u32 hm_reclaim_pick_container(struct hm_cache *cache, u32 oldest)
 	return chosen;
 }
 
-/* Claim the dirty pages of an isolated frame for a move. False: one of them could not be claimed. */
+/*
+ * Claim the dirty pages of an isolated frame for a move. False: one of them could not be claimed.
+ */
 static bool hm_reclaim_move_dirty(struct hm_cache *cache, u32 huge, struct hm_victim *victims,
 				  u32 max, u32 *n)
 {

@@ -21,8 +21,8 @@
  *
  *   I  set when the object is made, constant afterwards
  *   A  atomic, or read without a lock while it changes
- *   F, N, S, P, E, Q, L  written under files_lock, node_lock, stream_lock, promote_lock, empty_lock,
- *      queue_lock, pool_lock
+ *   F, N, S, P, E, Q, L  written under files_lock, node_lock, stream_lock, promote_lock,
+ *      empty_lock, queue_lock, pool_lock
  *   A after one of them: written under the lock, read without it
  *
  * Lookups, faults on cached units and marking a unit dirty take no lock, with two exceptions. A
@@ -150,7 +150,7 @@ struct hm_candidate {
 
 struct hm_empty {
 	struct hm_file *file;
-	u64 pgoff; /* the first page of a block; its node of base pages, its leaf or both are empty */
+	u64 pgoff; /* first page of a block whose node of base pages, leaf or both are empty */
 };
 
 /*

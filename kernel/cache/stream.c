@@ -112,8 +112,8 @@ struct hm_stream *hm_stream_find(struct hm_file *file, const struct hm_fault_ran
 
 /*
  * The notes of a CPU: the pages that would continue its last faults. Each note is one word, and a
- * hint. If two threads write notes at the same time, or two files have the same low 26 bits of id, a
- * stream starts one fault too late or too early at worst.
+ * hint. If two threads write notes at the same time, or two files have the same low 26 bits of id,
+ * a stream starts one fault too late or too early at worst.
  */
 static u64 hm_stream_note_of(const struct hm_file *file, u64 page, u32 step)
 {

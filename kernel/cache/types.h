@@ -40,7 +40,9 @@
 
 #define HM_NO_FRAME_ID 0xffffffffu
 
-/* The most index nodes above one page that may have no unit: its node of base pages and its leaf. */
+/*
+ * The most index nodes above one page that may have no unit: its node of base pages and its leaf.
+ */
 #define HM_EMPTY_NODES 2u
 /* The most places with such nodes that a cache keeps. */
 #ifndef HM_EMPTY_MAX

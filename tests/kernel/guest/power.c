@@ -7,7 +7,7 @@
  * not flush the device's cache, or that returns before its writes have completed.
  *
  * vm: name=device args=device lower=none page=2M,4K,auto modules=dm_mod,dm_log_writes timeout=240
- * vm: args=ext4 lower=none page=2M,4K,auto modules=dm_log_writes,loop programs=mkfs.ext4 timeout=240
+ * vm: args=ext4 lower=none page=2M,4K,auto modules=dm_log_writes,loop programs=mkfs.ext4
  */
 #include "dm.h"
 #include "mounts.h"
