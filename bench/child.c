@@ -237,12 +237,13 @@ _Noreturn static void child_process_main(struct worker *worker)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGCHLD, SIG_DFL);
-	if (run->scenario->own_files && child_is_apart(run)) {
-		run->file = worker->index;
-		run->origin = worker->start;
-	}
-	if (child_is_apart(run))
+	if (child_is_apart(run)) {
+		if (run->scenario->own_files) {
+			run->file = worker->index;
+			run->origin = worker->start;
+		}
 		engine->open(run);
+	}
 	child_worker_main(worker);
 	if (run->scenario->writes)
 		engine->sync(run, worker->start, worker->end - worker->start);

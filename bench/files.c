@@ -205,13 +205,21 @@ static bool files_make_fresh(struct bench *bench, const char *path, uint64_t byt
 
 	if (!ok)
 		bench_error(bench, "%s could not be made: %s", path, strerror(errno));
-	/* The deletion of the old file must not slow the next run down. */
-	if (ok)
-		syncfs(fd);
 	if (fd >= 0)
 		close(fd);
-	usleep(SETTLE);
 	return ok;
+}
+
+/* The deletion of the old files must not slow the next run down. */
+static void files_settle(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		syncfs(fd);
+		close(fd);
+	}
+	usleep(SETTLE);
 }
 
 /*
@@ -229,7 +237,10 @@ bool files_create_write(struct bench *bench, uint64_t bytes, bool fresh)
 		       files_make(bench, bench->write_path, bench->write_content, bytes);
 	unlink(bench->write_path);
 	bench->write_content->known = false;
-	return files_make_fresh(bench, bench->write_path, bytes);
+	if (!files_make_fresh(bench, bench->write_path, bytes))
+		return false;
+	files_settle(bench->write_path);
+	return true;
 }
 
 /* Provide the files of a run whose processes have a file each: new ones, or with their data. */
@@ -253,6 +264,8 @@ bool files_create_own(struct bench *bench, const struct run *run)
 			     files_make_fresh(bench, file.path, file.end - file.start) :
 			     files_make_part(bench, file.path, *content, file.start, file.end);
 	}
+	if (ok && run->scenario->fresh)
+		files_settle(run->path);
 	return ok;
 }
 

@@ -100,6 +100,17 @@ static struct run turns_make_run(const struct turns *turns, const struct config 
 	};
 }
 
+static bool turns_create_files(struct bench *bench, const struct run *run)
+{
+	bool fresh = run->scenario->fresh;
+
+	if (run->scenario->own_files)
+		return files_create_own(bench, run);
+	if (!run->scenario->writes)
+		return files_create_read(bench);
+	return files_create_write(bench, fresh ? run->bytes : bench->settings.size, fresh);
+}
+
 /* Bring the file into the state in which the run has to find it. */
 static bool turns_prepare(struct turns *turns, struct run *run)
 {
@@ -112,11 +123,7 @@ static bool turns_prepare(struct turns *turns, struct run *run)
 	run->generation = ++bench->generation;
 	if (run->scenario->tail && !files_cut_tail(bench, run->bytes))
 		return false;
-	if (run->scenario->own_files ?
-		    !files_create_own(bench, run) :
-		    !files_create_write(bench,
-					run->scenario->fresh ? run->bytes : bench->settings.size,
-					run->scenario->fresh))
+	if (!turns_create_files(bench, run))
 		return false;
 	run->result->warm = run->scenario->fresh ? 0 : files_evict_run(run);
 	return true;
@@ -326,21 +333,6 @@ static uint64_t turns_round_down(uint64_t bytes)
 	return bytes / BLOCK * BLOCK;
 }
 
-/* Make the files that all runs of a scenario use. */
-static bool turns_create_files(struct turns *turns)
-{
-	const struct config config = { .engine = &engine_linux_mmap };
-	const struct scenario *scenario = turns->scenario;
-	struct run run = turns_make_run(turns, &config, 0);
-
-	if (scenario->own_files)
-		return files_create_own(turns->bench, &run);
-	if (scenario->writes)
-		return files_create_write(turns->bench, turns->bench->settings.size,
-					  scenario->fresh);
-	return files_create_read(turns->bench);
-}
-
 void turns_run(struct bench *bench, const struct scenario *scenario, unsigned int threads)
 {
 	struct turns turns = {
@@ -351,6 +343,7 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 							    bench->settings.pool),
 		.bytes = bench->settings.size,
 	};
+	struct run run;
 	unsigned int i;
 
 	if (turns.pool < POOL_MIN)
@@ -366,7 +359,8 @@ void turns_run(struct bench *bench, const struct scenario *scenario, unsigned in
 	turns.group = turns_add_group(&turns);
 	if (!turns.group)
 		return;
-	if (!turns_create_files(&turns))
+	run = turns_make_run(&turns, &turns.group->rows[0].config, 0);
+	if (!turns_create_files(bench, &run))
 		return;
 	for (i = 0; i < turns.group->nrows; i++)
 		if (turns.group->rows[i].config.engine == &engine_device && scenario->deep)
