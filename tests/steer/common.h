@@ -76,6 +76,16 @@ void unmap_file(void *at);
 /* Store or compare a byte of each page, as slowly as a disk would deliver the pages. */
 void in_order(volatile char *at, size_t size, bool store);
 
+/* The next number of a fixed sequence, of which each program has one. */
+static inline uint64_t random_number(void)
+{
+	static uint64_t state = 88172645463325252ull;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
 /* Install a filter that returns @answer for one kind of madvise(). */
 void filter_advice(unsigned int advice, unsigned int answer);
 

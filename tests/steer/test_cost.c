@@ -51,15 +51,6 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 	return __real_look(looker, start, end, base, seen, runs, n, huge);
 }
 
-static uint64_t random_number(void)
-{
-	static uint64_t state = 88172645463325252ull;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	return state ^= state << 17;
-}
-
 /* Make page faults outside of all files. */
 static void fault_elsewhere(unsigned int n)
 {

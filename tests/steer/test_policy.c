@@ -218,12 +218,7 @@ static void access_page(struct world *w, u64 page)
 
 static u64 any_page(u64 below)
 {
-	static u64 state = 88172645463325252ull;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % below;
+	return random_number() % below;
 }
 
 static void stream_is_read_ahead(void **state)

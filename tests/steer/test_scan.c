@@ -34,15 +34,6 @@ uint64_t memory_read_again(void)
 	return 0;
 }
 
-static u64 random_number(void)
-{
-	static u64 state = 88172645463325252ull;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	return state ^= state << 17;
-}
-
 uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
 {

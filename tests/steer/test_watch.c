@@ -19,12 +19,7 @@ uint64_t memory_read_again(void)
 
 static uint64_t random_page(void)
 {
-	static uint64_t state = 88172645463325252ull;
-
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % (SIZE / PAGE);
+	return random_number() % (SIZE / PAGE);
 }
 
 static void random_pages(void)
