@@ -18,11 +18,7 @@ void notice(const char *name, const char *why, unsigned char byte)
 		return;
 	tally_add(settings.tally, byte);
 	say_into(&say, line, sizeof(line) - 1);
-	say_text(&say, "hugemap run: ");
-	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
-	say_text(&say, *settings.rank ? ": rank " : "");
-	say_text(&say, settings.rank);
-	say_text(&say, ": ");
+	say_begin(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0), settings.rank);
 	say_text(&say, name ? name : program_invocation_short_name);
 	say_text(&say, " ");
 	say_text(&say, why);

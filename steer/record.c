@@ -94,11 +94,7 @@ static void record_print(const char *subject, const char *what)
 	char line[400];
 
 	say_into(&say, line, sizeof(line));
-	say_text(&say, "hugemap run: ");
-	say_number(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0));
-	say_text(&say, *record_rank ? ": rank " : "");
-	say_text(&say, record_rank);
-	say_text(&say, ": ");
+	say_begin(&say, (uint64_t)call(SYS_getpid, 0, 0, 0, 0, 0, 0), record_rank);
 	say_text(&say, subject);
 	say_text(&say, ": ");
 	say_text(&say, what);

@@ -36,6 +36,16 @@ static inline void say_number(struct say *say, uint64_t number)
 	say_text(say, digits + n);
 }
 
+/* Begin a line for the user: "hugemap run: PID: "; @rank: of a process of MPI, "" = none. */
+static inline void say_begin(struct say *say, uint64_t pid, const char *rank)
+{
+	say_text(say, "hugemap run: ");
+	say_number(say, pid);
+	say_text(say, *rank ? ": rank " : "");
+	say_text(say, rank);
+	say_text(say, ": ");
+}
+
 static inline uint64_t say_parse(const char *text)
 {
 	uint64_t number = 0;
