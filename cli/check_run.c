@@ -9,6 +9,7 @@
 #include "attach_maps.h"
 #include "cli.h"
 #include "process.h"
+#include "run_tally.h"
 #include "system.h"
 #include "tally.h"
 #include "tell.h"
@@ -302,13 +303,10 @@ static void check_open_tally(struct check_tally *tally)
 /* In the program of the run. */
 static void check_pass_tally(const struct check_tally *tally, pid_t parent)
 {
-	char value[TALLY_PIPE];
 	struct stat st;
 
-	if (fstat(tally->read, &st))
-		return;
-	snprintf(value, sizeof(value), "%d:%d:%lu", parent, tally->read, (unsigned long)st.st_ino);
-	setenv(TALLY_VARIABLE, value, 1);
+	if (!fstat(tally->read, &st))
+		run_tally_pass(parent, tally->read, &st);
 }
 
 /* Return whether `hugemap run` has reported that it does not help the program. */

@@ -116,6 +116,14 @@ static void tally_watch(const void *arg)
 	tally_print(tally, counts);
 }
 
+void run_tally_pass(int pid, int fd, const struct stat *st)
+{
+	char value[TALLY_PIPE];
+
+	snprintf(value, sizeof(value), "%d:%d:%lu", pid, fd, (unsigned long)st->st_ino);
+	setenv(TALLY_VARIABLE, value, 1);
+}
+
 void run_tally(char **arguments, const char *least)
 {
 	const struct tally tally = { getpid(), least };
@@ -128,7 +136,6 @@ void run_tally(char **arguments, const char *least)
 		.arguments = arguments,
 	};
 	struct run_helper_answer answer;
-	char value[TALLY_PIPE];
 	struct stat st;
 
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
@@ -143,7 +150,5 @@ void run_tally(char **arguments, const char *least)
 	close(ends[1]);
 	if (err)
 		return;
-	snprintf(value, sizeof(value), "%d:%d:%lu", answer.pid, TALLY_READ,
-		 (unsigned long)st.st_ino);
-	setenv(TALLY_VARIABLE, value, 1);
+	run_tally_pass(answer.pid, TALLY_READ, &st);
 }

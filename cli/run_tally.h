@@ -3,6 +3,8 @@
 #ifndef CLI_RUN_TALLY_H
 #define CLI_RUN_TALLY_H
 
+struct stat;
+
 /**
  * run_tally() - count the programs that are not steered until this process ends
  * @arguments: as for run_helper_start()
@@ -13,5 +15,8 @@
  * has the pipe for them. Without a helper, no program is counted.
  */
 void run_tally(char **arguments, const char *least);
+
+/* Put a pipe into TALLY_VARIABLE: descriptor @fd of process @pid, with this status. */
+void run_tally_pass(int pid, int fd, const struct stat *st);
 
 #endif /* CLI_RUN_TALLY_H */
