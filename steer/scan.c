@@ -334,6 +334,7 @@ static void scan_all(u64 now)
 	u32 limit = map_limit(), left = limit, confirm = 0;
 	struct hm_shared shared = {};
 	struct map *map;
+	bool skips;
 
 	for_each_map(map) {
 		if (scan_skips(map))
@@ -359,11 +360,11 @@ static void scan_all(u64 now)
 	 */
 	while (left && scan_slice_credit > 0 && !scan_is_interrupted()) {
 		map = map_entry(scan_next % limit);
-		if (map && !scan_skips(map) && map->slice_at &&
-		    (map->slice_at != now || map->slice_end != map->at))
+		skips = !map || scan_skips(map);
+		if (!skips && map->slice_at && (map->slice_at != now || map->slice_end != map->at))
 			break;
 		scan_next++;
-		if (!map || scan_skips(map) || map->round == scan_round) {
+		if (skips || map->round == scan_round) {
 			left--;
 			continue;
 		}
