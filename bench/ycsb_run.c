@@ -3,16 +3,13 @@
  * A run of a workload of YCSB: a process of the program hugemap-ycsb (bench/ycsb/), in a memory
  * group, on a fresh copy of a loaded store.
  */
-#include "run.h"
 #include "undo.h"
 #include "ycsb_state.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* A run hung if it takes so much longer than its time: the sync is slow on some disks. */
 #define HANG_SECONDS 600
@@ -83,59 +80,33 @@ static bool ycsb_provide(const struct ycsb *ycsb, unsigned int store, unsigned i
 
 /* --- a run --- */
 
-/* A job on the store in a directory, by hugemap-ycsb. @out: where it writes its JSON */
+/* A job on the store in a directory, by hugemap-ycsb. */
 struct ycsb_run {
 	struct ycsb *ycsb;
 	const char *dir;
 	struct ycsb_job job;
 	enum mode mode;
-	int out;
 };
-
-static void ycsb_exec(struct run *run)
-{
-	const struct ycsb_run *mine = run->private;
-	char hugemap[] = "/proc/self/exe", name[] = "run", end[] = "--", job[YCSB_JOB_TEXT];
-	char *args[] = { hugemap, name, end, mine->ycsb->program, (char *)mine->dir, job, NULL };
-	char **argv = mine->mode == MODE_STEERED ? args : args + 3;
-
-	ycsb_job_print(&mine->job, job);
-	dup2(mine->out, STDOUT_FILENO);
-	run->result->ok = true;
-	execv(argv[0], argv);
-	die(run, "%s: %s", argv[0], strerror(errno));
-}
 
 /* Returns the JSON of the run. NULL: ycsb->result->error has the reason. @limit: 0 = none */
 static json_t *ycsb_carry_out(struct ycsb_run *mine, uint64_t limit)
 {
 	struct ycsb *ycsb = mine->ycsb;
-	struct run run = {
-		.child = ycsb_exec,
-		.private = mine,
+	char job[YCSB_JOB_TEXT];
+	char *argv[] = { ycsb->program, (char *)mine->dir, job, NULL };
+	struct program program = {
+		.argv = argv,
+		.steered = mine->mode == MODE_STEERED,
 		.limit_bytes = limit,
 		.read_ahead_kb = mine->mode == MODE_STOCK ? STOCK_READ_AHEAD_KB : 0,
 		.timeout_s = HANG_SECONDS + (double)mine->job.milliseconds / 1e3 +
 			     (double)mine->job.records / 1e3,
-		.limits = ycsb->limits,
-		.result = ycsb->result,
 	};
-	json_t *json = NULL;
 
 	mine->job.pread = mine->mode == MODE_PREAD;
 	mine->job.random = mine->mode == MODE_RANDOM;
-	mine->out = memfd_create("hugemap-ycsb", MFD_CLOEXEC);
-	snprintf(ycsb->result->error, sizeof(ycsb->result->error), "it has no result");
-	if (mine->out >= 0 && run_carry_out(&run) && !lseek(mine->out, 0, SEEK_SET))
-		json = json_loadfd(mine->out, 0, NULL);
-	if (mine->out >= 0)
-		close(mine->out);
-	return json;
-}
-
-double ycsb_number(const json_t *result, const char *key)
-{
-	return json_number_value(json_object_get(result, key));
+	ycsb_job_print(&mine->job, job);
+	return program_run(&program, ycsb->limits, ycsb->result);
 }
 
 static bool ycsb_equal(const json_t *a, const char *key, const json_t *b, const char *other)

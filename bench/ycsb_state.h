@@ -13,6 +13,7 @@
 #include "bench.h"
 #include "cli.h"
 #include "limit.h"
+#include "program.h"
 #include "ycsb_job.h"
 
 /* How a store is read. */
@@ -77,7 +78,6 @@ bool ycsb_is_warm(const struct ycsb *ycsb, unsigned int workload, unsigned int s
  */
 json_t *ycsb_run_once(struct ycsb *ycsb, enum mode mode, unsigned int workload, unsigned int store,
 		      unsigned int turn);
-double ycsb_number(const json_t *result, const char *key);
 
 /* ycsb_row.c: run a workload in all modes in turns, and print and record the rows */
 void ycsb_workload(struct ycsb *ycsb, unsigned int workload, unsigned int store);

@@ -6,6 +6,7 @@
  */
 #include "client.h"
 #include "store.h"
+#include "usage.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,19 +42,6 @@ static struct thread {
 
 static pthread_barrier_t go;
 static uint64_t deadline; /* 0 = none */
-
-struct usage {
-	double user_s, sys_s;
-	uint64_t faults, major_faults, read_bytes, write_bytes;
-};
-
-static uint64_t main_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* --- one client --- */
 
@@ -116,11 +103,11 @@ static void *main_client(void *arg)
 	struct op op;
 
 	pthread_barrier_wait(&go);
-	before = main_now();
+	before = usage_now();
 	while (thread->client.ops < ops && !(deadline && before >= deadline)) {
 		client_next(&thread->client, &op);
 		main_do_op(thread, session, &op, value);
-		after = main_now();
+		after = usage_now();
 		side = op.kind == OP_READ || op.kind == OP_SCAN ? READS : WRITES;
 		thread->ns[side][thread->n[side]++] = after - before;
 		before = after;
@@ -163,32 +150,6 @@ static void main_warm(void)
 	}
 	if (dir)
 		closedir(dir);
-}
-
-static struct usage main_usage(void)
-{
-	FILE *io = fopen("/proc/self/io", "re");
-	unsigned long long value;
-	struct rusage rusage;
-	struct usage usage;
-	char line[128];
-
-	getrusage(RUSAGE_SELF, &rusage);
-	usage = (struct usage){
-		.user_s = (double)rusage.ru_utime.tv_sec + (double)rusage.ru_utime.tv_usec / 1e6,
-		.sys_s = (double)rusage.ru_stime.tv_sec + (double)rusage.ru_stime.tv_usec / 1e6,
-		.faults = (uint64_t)rusage.ru_minflt + (uint64_t)rusage.ru_majflt,
-		.major_faults = (uint64_t)rusage.ru_majflt,
-	};
-	while (io && fgets(line, sizeof(line), io)) {
-		if (sscanf(line, "read_bytes: %llu", &value) == 1)
-			usage.read_bytes = value;
-		if (sscanf(line, "write_bytes: %llu", &value) == 1)
-			usage.write_bytes = value;
-	}
-	if (io)
-		fclose(io);
-	return usage;
 }
 
 /* --- results --- */
@@ -257,7 +218,8 @@ static uint64_t main_loaded_sum(void)
 	return sum;
 }
 
-static void main_print(double seconds, const struct usage *before, const struct usage *after)
+static void main_print(double seconds, const struct usage_counts *before,
+		       const struct usage_counts *after)
 {
 	uint64_t ops = 0, digest = 0, expected = 0;
 	unsigned int i;
@@ -269,15 +231,11 @@ static void main_print(double seconds, const struct usage *before, const struct 
 	}
 	if (job.workload == YCSB_LOAD)
 		digest = expected = main_loaded_sum();
-	printf("{\"ops\": %llu, \"seconds\": %.6f, \"user_s\": %.3f, \"sys_s\": %.3f, "
-	       "\"faults\": %llu, \"major_faults\": %llu, \"read_bytes\": %llu, "
-	       "\"write_bytes\": %llu, \"digest\": \"%016llx\", \"expected\": \"%016llx\"",
-	       (unsigned long long)ops, seconds, after->user_s - before->user_s,
-	       after->sys_s - before->sys_s, (unsigned long long)(after->faults - before->faults),
-	       (unsigned long long)(after->major_faults - before->major_faults),
-	       (unsigned long long)(after->read_bytes - before->read_bytes),
-	       (unsigned long long)(after->write_bytes - before->write_bytes),
-	       (unsigned long long)digest, (unsigned long long)expected);
+	printf("{\"ops\": %llu, \"seconds\": %.6f, \"digest\": \"%016llx\", "
+	       "\"expected\": \"%016llx\", ",
+	       (unsigned long long)ops, seconds, (unsigned long long)digest,
+	       (unsigned long long)expected);
+	usage_print(before, after);
 	main_print_latency("read_us", READS);
 	main_print_latency("write_us", WRITES);
 	printf("}\n");
@@ -302,7 +260,7 @@ static void main_join(struct thread *thread)
 
 static void main_run(void)
 {
-	struct usage before, after;
+	struct usage_counts before, after;
 	uint64_t start;
 	unsigned int i;
 	double seconds;
@@ -324,8 +282,8 @@ static void main_run(void)
 	}
 	if (job.random)
 		main_advise();
-	before = main_usage();
-	start = main_now();
+	usage_read(&before);
+	start = usage_now();
 	if (job.milliseconds)
 		deadline = start + job.milliseconds * 1000000;
 	pthread_barrier_wait(&go);
@@ -334,8 +292,8 @@ static void main_run(void)
 	if (job.settle && store->settle)
 		store->settle(db);
 	store->close(db);
-	seconds = (double)(main_now() - start) / 1e9;
-	after = main_usage();
+	seconds = (double)(usage_now() - start) / 1e9;
+	usage_read(&after);
 	if (job.workload != YCSB_LOAD)
 		main_replay();
 	main_print(seconds, &before, &after);

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "program.h"
+#include "run.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define MAX_ARGS 16u
+
+struct program_run {
+	const struct program *program;
+	int out; /* the program writes its JSON to it */
+};
+
+static void program_exec(struct run *run)
+{
+	const struct program_run *mine = run->private;
+	char hugemap[] = "/proc/self/exe", name[] = "run", end[] = "--";
+	char *args[3 + MAX_ARGS + 1] = { hugemap, name, end };
+	char **argv = mine->program->steered ? args : args + 3;
+	unsigned int i;
+
+	for (i = 0; mine->program->argv[i] && i < MAX_ARGS; i++)
+		args[3 + i] = mine->program->argv[i];
+	dup2(mine->out, STDOUT_FILENO);
+	run->result->ok = true;
+	execv(argv[0], argv);
+	die(run, "%s: %s", argv[0], strerror(errno));
+}
+
+json_t *program_run(const struct program *program, struct limits *limits, struct result *result)
+{
+	struct program_run mine = {
+		.program = program,
+		.out = memfd_create("hugemap-bench", MFD_CLOEXEC),
+	};
+	struct run run = {
+		.child = program_exec,
+		.private = &mine,
+		.limit_bytes = program->limit_bytes,
+		.read_ahead_kb = program->read_ahead_kb,
+		.timeout_s = program->timeout_s,
+		.limits = limits,
+		.result = result,
+	};
+	json_t *json = NULL;
+
+	snprintf(result->error, sizeof(result->error), "memfd_create: %s", strerror(errno));
+	if (mine.out < 0)
+		return NULL;
+	if (run_carry_out(&run) && !lseek(mine.out, 0, SEEK_SET)) {
+		snprintf(result->error, sizeof(result->error), "it has no result");
+		json = json_loadfd(mine.out, 0, NULL);
+	}
+	close(mine.out);
+	return json;
+}
+
+double program_number(const json_t *result, const char *key)
+{
+	return json_number_value(json_object_get(result, key));
+}
+
+void program_add_run(struct program_row *row, json_t *result, double value)
+{
+	row->failed = !result;
+	if (!result)
+		return;
+	row->values[row->n++] = value;
+	row->value = median(row->values, row->n);
+	json_array_append_new(row->runs, result);
+}
+
+double program_ratio(const struct program_row *row, const struct program_row *other)
+{
+	unsigned int n = row->n < other->n ? row->n : other->n, i;
+	double ratios[MAX_RUNS];
+
+	for (i = 0; i < n; i++)
+		ratios[i] = row->values[i] / other->values[i];
+	return median(ratios, n);
+}
+
+double program_median(const struct program_row *row, const char *object, const char *key)
+{
+	double values[MAX_RUNS];
+	unsigned int i;
+
+	for (i = 0; i < row->n; i++) {
+		const json_t *run = json_array_get(row->runs, i);
+
+		values[i] = program_number(object ? json_object_get(run, object) : run, key);
+	}
+	return median(values, row->n);
+}
+
+const char *program_ratio_text(char text[CLI_TEXT], double ratio)
+{
+	if (ratio > 0)
+		snprintf(text, CLI_TEXT, "%.2f", ratio);
+	else
+		snprintf(text, CLI_TEXT, "-");
+	return text;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Benchmarks of programs: `hugemap bench ycsb` and `hugemap bench graph` run another program in a
+ * memory group, and compare the results of several ways to run it.
+ */
+#ifndef BENCH_PROGRAM_H
+#define BENCH_PROGRAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jansson.h>
+
+#include "bench.h"
+
+/**
+ * struct program - a run of a program that prints its results as JSON
+ * @argv: the command line; argv[0] is the path of the program
+ * @steered: `hugemap run` starts it
+ * @limit_bytes: memory of its group; 0 = no limit
+ * @read_ahead_kb: of the device during the run; 0 = as found
+ * @timeout_s: seconds after which the run counts as hung
+ */
+struct program {
+	char *const *argv;
+	bool steered;
+	uint64_t limit_bytes;
+	unsigned int read_ahead_kb;
+	double timeout_s;
+};
+
+/*
+ * Run a program. Returns the JSON that it has printed; NULL after an error, with the reason in
+ * result->error. @result is in memory that the process shares with its children.
+ */
+json_t *program_run(const struct program *program, struct limits *limits, struct result *result);
+
+/* Returns 0 if there is no such number. */
+double program_number(const json_t *result, const char *key);
+
+/**
+ * struct program_row - the runs of a program in one way, one in each turn
+ * @runs: the JSON of each run
+ * @values: of each run, where more is better
+ * @value: the median of @values
+ * @n: number of runs
+ * @failed: a run has failed, so no more runs are made
+ */
+struct program_row {
+	json_t *runs;
+	double values[MAX_RUNS], value;
+	unsigned int n;
+	bool failed;
+};
+
+/* Add a run, and take over its JSON. @result is NULL if the run has failed. */
+void program_add_run(struct program_row *row, json_t *result, double value);
+/* The median of the ratios to the runs of another row in the same turns; 0 = it has none. */
+double program_ratio(const struct program_row *row, const struct program_row *other);
+/* The median of a number, in an object of the JSON if @object is not NULL. */
+double program_median(const struct program_row *row, const char *object, const char *key);
+/* The text of a ratio for a table: "1.20", or "-" for 0. */
+const char *program_ratio_text(char text[CLI_TEXT], double ratio);
+
+#endif /* BENCH_PROGRAM_H */
