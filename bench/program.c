@@ -1,13 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "program.h"
+#include "guard.h"
+#include "limit.h"
 #include "run.h"
+#include "undo.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_ARGS 16u
+
+int program_begin(struct program_place *place)
+{
+	const struct cli_command *command = place->command;
+	int err = volume_find(place->dir, &place->volume);
+
+	if (err)
+		cli_usage(command, "%s: %s", place->dir, strerror(-err));
+	limits_lock(&place->volume);
+	limits_prepare();
+	place->result = mmap(NULL, sizeof(*place->result), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (place->result == MAP_FAILED || !guard_start())
+		return cli_fail(command, "too little memory");
+	bench_catch_signals();
+	place->limits = limits_create(&place->volume);
+	if (!place->limits)
+		return cli_fail(command, "too little memory");
+	if (!limits_work(place->limits))
+		cli_fail(command, "%s", limits_why(place->limits));
+	if (snprintf(place->top, sizeof(place->top), "%s/hugemap-bench.%d", place->volume.dir,
+		     getpid()) >= (int)sizeof(place->top))
+		return cli_fail(command, "%s: the name is too long", place->dir);
+	guard_tree(place->top);
+	if (mkdir(place->top, 0700))
+		return cli_fail(command, "%s: %s", place->top, strerror(errno));
+	return CLI_OK;
+}
+
+void program_end(struct program_place *place)
+{
+	if (place->top[0])
+		tree_remove(place->top);
+	limits_destroy(place->limits);
+}
 
 struct program_run {
 	const struct program *program;
@@ -30,8 +69,9 @@ static void program_exec(struct run *run)
 	die(run, "%s: %s", argv[0], strerror(errno));
 }
 
-json_t *program_run(const struct program *program, struct limits *limits, struct result *result)
+json_t *program_run(const struct program_place *place, const struct program *program)
 {
+	struct result *result = place->result;
 	struct program_run mine = {
 		.program = program,
 		.out = memfd_create("hugemap-bench", MFD_CLOEXEC),
@@ -42,7 +82,7 @@ json_t *program_run(const struct program *program, struct limits *limits, struct
 		.limit_bytes = program->limit_bytes,
 		.read_ahead_kb = program->read_ahead_kb,
 		.timeout_s = program->timeout_s,
-		.limits = limits,
+		.limits = place->limits,
 		.result = result,
 	};
 	json_t *json = NULL;

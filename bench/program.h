@@ -11,6 +11,29 @@
 #include <jansson.h>
 
 #include "bench.h"
+#include "cli.h"
+
+/**
+ * struct program_place - where runs take place
+ * @command: for messages
+ * @dir: a directory of the user's
+ * @volume: the file system and the device of @dir
+ * @limits: of memory
+ * @result: shared with children; result->error has the reason of a failure
+ * @top: a directory for all files of the benchmark, removed at the end
+ */
+struct program_place {
+	const struct cli_command *command;
+	const char *dir;
+	struct volume volume;
+	struct limits *limits;
+	struct result *result;
+	char top[PATH_MAX - 64];
+};
+
+/* Fill in the place from @command and @dir. Returns CLI_OK, or CLI_FAILED after a message. */
+int program_begin(struct program_place *place);
+void program_end(struct program_place *place);
 
 /**
  * struct program - a run of a program that prints its results as JSON
@@ -30,9 +53,9 @@ struct program {
 
 /*
  * Run a program. Returns the JSON that it has printed; NULL after an error, with the reason in
- * result->error. @result is in memory that the process shares with its children.
+ * place->result->error.
  */
-json_t *program_run(const struct program *program, struct limits *limits, struct result *result);
+json_t *program_run(const struct program_place *place, const struct program *program);
 
 /* Returns 0 if there is no such number. */
 double program_number(const json_t *result, const char *key);

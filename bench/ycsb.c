@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap bench ycsb: the workloads of YCSB on key-value stores. */
 #include "ycsb.h"
-#include "guard.h"
-#include "undo.h"
 #include "ycsb_state.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define FORMAT 1
 
@@ -31,53 +25,36 @@ const struct cli_command ycsb_command = {
 
 static int ycsb_prepare(struct ycsb *ycsb)
 {
-	int err = volume_find(ycsb->dir, &ycsb->volume);
+	int status;
 
-	if (err)
-		cli_usage(&ycsb_command, "%s: %s", ycsb->dir, strerror(-err));
 	if (!files_find_helper("bench/ycsb/hugemap-ycsb", ycsb->program))
 		return cli_fail(&ycsb_command,
 				"hugemap-ycsb is not there: it is built if LMDB and RocksDB are "
 				"found (apt-get install liblmdb-dev librocksdb-dev, then build "
 				"again)");
+	status = program_begin(&ycsb->place);
+	if (status != CLI_OK)
+		return status;
 	/* The kernel engine ignores advice and read_ahead_kb. */
 	if (!ycsb->modes)
-		ycsb->modes = strcmp(ycsb->volume.type, "hugemap") ?
+		ycsb->modes = strcmp(ycsb->place.volume.type, "hugemap") ?
 				      ~0u :
 				      1u << MODE_PLAIN | 1u << MODE_PREAD;
-	limits_lock(&ycsb->volume);
-	limits_prepare();
-	ycsb->result = mmap(NULL, sizeof(*ycsb->result), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (ycsb->result == MAP_FAILED || !guard_start())
-		return cli_fail(&ycsb_command, "too little memory");
-	bench_catch_signals();
-	ycsb->limits = limits_create(&ycsb->volume);
-	if (!ycsb->limits)
-		return cli_fail(&ycsb_command, "too little memory");
-	if (!limits_try_stock(ycsb->limits))
+	if (!limits_try_stock(ycsb->place.limits))
 		ycsb->modes &= ~(1u << MODE_STOCK);
 	if (!ycsb->modes)
 		cli_usage(&ycsb_command,
 			  "read_ahead_kb is %u, or cannot be changed: leave "
 			  "plain-128 out",
-			  limits_read_ahead(ycsb->limits));
-	if (!limits_work(ycsb->limits))
-		cli_fail(&ycsb_command, "%s", limits_why(ycsb->limits));
-	if (snprintf(ycsb->top, sizeof(ycsb->top), "%s/hugemap-ycsb.%d", ycsb->volume.dir,
-		     getpid()) >= (int)sizeof(ycsb->top))
-		return cli_fail(&ycsb_command, "%s: the name is too long", ycsb->dir);
-	guard_tree(ycsb->top);
-	if (mkdir(ycsb->top, 0700))
-		return cli_fail(&ycsb_command, "%s: %s", ycsb->top, strerror(errno));
+			  limits_read_ahead(ycsb->place.limits));
 	return CLI_OK;
 }
 
 static int ycsb_write_json(struct ycsb *ycsb)
 {
 	const struct ycsb_job *job = &ycsb->job;
-	json_t *json =
-		json_head("hugemap bench ycsb", FORMAT, ycsb->start, &ycsb->volume, ycsb->limits);
+	json_t *json = json_head("hugemap bench ycsb", FORMAT, ycsb->start, &ycsb->place.volume,
+				 ycsb->place.limits);
 	int err;
 
 	json_object_set_new(json, "settings",
@@ -106,9 +83,9 @@ static int ycsb_measure(struct ycsb *ycsb)
 		       "Memory: %s of cache and %llu MB beside it for every run.\n"
 		       "Medians of %u turn%s. A run ends after all operations, or after %.1f s.\n",
 		       job->records, job->value, job->uniform ? "uniform" : "zipfian", job->threads,
-		       job->threads == 1 ? "" : "s", ycsb->volume.dir, ycsb->volume.type,
-		       cli_bytes(pool, (double)ycsb->pool), ALLOWANCE / MB, ycsb->runs,
-		       ycsb->runs == 1 ? "" : "s", (double)job->milliseconds / 1e3);
+		       job->threads == 1 ? "" : "s", ycsb->place.volume.dir,
+		       ycsb->place.volume.type, cli_bytes(pool, (double)ycsb->pool), ALLOWANCE / MB,
+		       ycsb->runs, ycsb->runs == 1 ? "" : "s", (double)job->milliseconds / 1e3);
 	for (store = 0; store < YCSB_STORES; store++) {
 		if (!(ycsb->stores & 1u << store) || !ycsb_make_master(ycsb, store))
 			continue;
@@ -129,8 +106,7 @@ static int ycsb_measure(struct ycsb *ycsb)
 static int ycsb_main(int argc, char **argv)
 {
 	struct ycsb ycsb = {
-		.command = &ycsb_command,
-		.dir = ".",
+		.place = { .command = &ycsb_command, .dir = "." },
 		.job = { .records = 500000, .value = 1000, .threads = 1, .milliseconds = 10000 },
 		.runs = 3,
 		.start = time(NULL),
@@ -143,9 +119,7 @@ static int ycsb_main(int argc, char **argv)
 	status = ycsb_prepare(&ycsb);
 	if (status == CLI_OK)
 		status = ycsb_measure(&ycsb);
-	if (ycsb.top[0])
-		tree_remove(ycsb.top);
-	limits_destroy(ycsb.limits);
+	program_end(&ycsb.place);
 	json_decref(ycsb.rows);
 	json_decref(ycsb.errors);
 	return status;

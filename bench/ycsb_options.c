@@ -56,16 +56,16 @@ static unsigned int ycsb_choose(const struct ycsb *ycsb, const char *option,
 	for (i = 0; i < n; i++)
 		if (!strcmp(names[i], name))
 			return 1u << i;
-	cli_usage(ycsb->command, "there is no %s '%s'", option, name);
+	cli_usage(ycsb->place.command, "there is no %s '%s'", option, name);
 }
 
 static void ycsb_set(struct ycsb *ycsb, int key, const char *text)
 {
-	const struct cli_command *command = ycsb->command;
+	const struct cli_command *command = ycsb->place.command;
 
 	switch (key) {
 	case KEY_DIR:
-		ycsb->dir = text;
+		ycsb->place.dir = text;
 		break;
 	case KEY_RECORDS:
 		ycsb->job.records = cli_number(command, "--records", text, 1000, 1000000000);
@@ -123,11 +123,11 @@ void ycsb_parse(struct ycsb *ycsb, int argc, char **argv)
 	struct cli_parser parser;
 	int key;
 
-	cli_parse(&parser, ycsb->command, argc, argv);
+	cli_parse(&parser, ycsb->place.command, argc, argv);
 	while ((key = cli_next(&parser)) >= 0)
 		ycsb_set(ycsb, key, optarg);
 	if (optind < argc)
-		cli_usage(ycsb->command, "'%s' is not expected here", argv[optind]);
+		cli_usage(ycsb->place.command, "'%s' is not expected here", argv[optind]);
 	job->records = job->records / job->threads * job->threads;
 	if (!job->operations)
 		job->operations = job->records;
@@ -136,7 +136,7 @@ void ycsb_parse(struct ycsb *ycsb, int argc, char **argv)
 	if (!ycsb->stores)
 		ycsb->stores = ~0u;
 	if (ycsb->modes == 1u << MODE_PREAD && !(ycsb->stores & 1u << YCSB_ROCKSDB))
-		cli_usage(ycsb->command, "lmdb cannot read by pread");
+		cli_usage(ycsb->place.command, "lmdb cannot read by pread");
 	if (!ycsb->pool)
 		ycsb->pool = job->records * (job->value + YCSB_KEY_BYTES) / 3;
 	if (ycsb->pool < POOL_MIN)

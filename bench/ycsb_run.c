@@ -21,14 +21,14 @@ static void ycsb_error(struct ycsb *ycsb, const char *workload, const char *stor
 		return;
 	json_array_append_new(ycsb->errors,
 			      json_sprintf("%s, %s, %s: %s", workload, store, mode, what));
-	cli_fail(ycsb->command, "%s, %s, %s: %s", workload, store, mode, what);
+	cli_fail(ycsb->place.command, "%s, %s, %s: %s", workload, store, mode, what);
 }
 
 /* --- the directories of stores --- */
 
 static void ycsb_path(const struct ycsb *ycsb, const char *name, char path[PATH_MAX])
 {
-	snprintf(path, PATH_MAX, "%s/%s", ycsb->top, name);
+	snprintf(path, PATH_MAX, "%s/%s", ycsb->place.top, name);
 }
 
 /* Drop the files of a store from the page cache; returns their size. */
@@ -54,12 +54,12 @@ static uint64_t ycsb_evict(const char *path)
 
 /*
  * Provide the store of a run in @path: the loaded one, a copy of it, or an empty directory. Returns
- * false if ycsb->result->error has the reason why not.
+ * false if ycsb->place.result->error has the reason why not.
  */
 static bool ycsb_provide(const struct ycsb *ycsb, unsigned int store, unsigned int workload,
 			 char path[PATH_MAX])
 {
-	char master[PATH_MAX], *error = ycsb->result->error;
+	char master[PATH_MAX], *error = ycsb->place.result->error;
 	char cp[] = "cp", recursive[] = "-r", reflink[] = "--reflink=auto";
 	char *copy[6] = { cp, recursive, reflink, master, path, NULL };
 
@@ -71,10 +71,10 @@ static bool ycsb_provide(const struct ycsb *ycsb, unsigned int store, unsigned i
 	ycsb_path(ycsb, "work", path);
 	tree_remove(path);
 	if (workload != YCSB_LOAD)
-		return !spawn_wait(copy, error, sizeof(ycsb->result->error));
+		return !spawn_wait(copy, error, sizeof(ycsb->place.result->error));
 	if (!mkdir(path, 0700))
 		return true;
-	snprintf(error, sizeof(ycsb->result->error), "mkdir: %s", strerror(errno));
+	snprintf(error, sizeof(ycsb->place.result->error), "mkdir: %s", strerror(errno));
 	return false;
 }
 
@@ -88,7 +88,7 @@ struct ycsb_run {
 	enum mode mode;
 };
 
-/* Returns the JSON of the run. NULL: ycsb->result->error has the reason. @limit: 0 = none */
+/* Returns the JSON of the run. NULL: ycsb->place.result->error has the reason. @limit: 0 = none */
 static json_t *ycsb_carry_out(struct ycsb_run *mine, uint64_t limit)
 {
 	struct ycsb *ycsb = mine->ycsb;
@@ -106,7 +106,7 @@ static json_t *ycsb_carry_out(struct ycsb_run *mine, uint64_t limit)
 	mine->job.pread = mine->mode == MODE_PREAD;
 	mine->job.random = mine->mode == MODE_RANDOM;
 	ycsb_job_print(&mine->job, job);
-	return program_run(&program, ycsb->limits, ycsb->result);
+	return program_run(&ycsb->place, &program);
 }
 
 static bool ycsb_equal(const json_t *a, const char *key, const json_t *b, const char *other)
@@ -149,7 +149,7 @@ bool ycsb_make_master(struct ycsb *ycsb, unsigned int store)
 	ok = loaded && ycsb_check_load(&run, loaded);
 	if (!ok)
 		ycsb_error(ycsb, "load", ycsb_store_names[store], "without a limit",
-			   loaded ? "the store has other records" : ycsb->result->error);
+			   loaded ? "the store has other records" : ycsb->place.result->error);
 	json_decref(loaded);
 	ycsb->store_bytes[store] = ycsb_evict(path);
 	return ok;
@@ -182,7 +182,7 @@ json_t *ycsb_run_once(struct ycsb *ycsb, enum mode mode, unsigned int workload, 
 		result = ycsb_carry_out(&run, ycsb->pool + ALLOWANCE);
 	}
 	if (!result)
-		why = ycsb->result->error;
+		why = ycsb->place.result->error;
 	else if (!ycsb_equal(result, "digest", result, "expected"))
 		why = "an answer was wrong";
 	else if (workload == YCSB_LOAD && !ycsb_check_load(&run, result))

@@ -32,26 +32,22 @@ extern const char *const ycsb_workload_names[YCSB_CHECK];
 
 /**
  * struct ycsb - the settings, and the state of the whole benchmark
- * @command: for messages
+ * @place: see struct program_place
+ * @json: where to write JSON; NULL = nowhere
  * @job: the settings that all runs have in common
  * @workloads: bit for each of ycsb_workload_names[]; likewise @stores and @modes
- * @result: see struct run
- * @top: the directory of all stores, removed at the end
  * @program: hugemap-ycsb
  * @store_bytes: size of each loaded store
  * @rows: as in the JSON
  * @errors: as in the JSON
  */
 struct ycsb {
-	const struct cli_command *command;
-	const char *dir, *json;
+	struct program_place place;
+	const char *json;
 	struct ycsb_job job;
 	uint64_t pool;
 	unsigned int workloads, stores, modes, runs;
-	struct volume volume;
-	struct limits *limits;
-	struct result *result;
-	char top[PATH_MAX - 64], program[PATH_MAX];
+	char program[PATH_MAX];
 	uint64_t store_bytes[YCSB_STORES];
 	time_t start;
 	json_t *rows, *errors;
