@@ -34,6 +34,7 @@ def experiments(size: int) -> dict[str, tuple[str, str, list[str]]]:
     """Name -> title, the paper's result, arguments of `hugemap bench`."""
     data = f"{size >> 20}M"
     records = str(size // 1020)
+    scale = (size // 144).bit_length() - 1  # a vertex has 16 edges, and 144 bytes with them
     store = ["ycsb", "--records", records, "--threads", "2", "--runs", "3"]
     return {
         "sequential": ("HugeMap: sequential reads and writes of a mapping",
@@ -54,6 +55,9 @@ def experiments(size: int) -> dict[str, tuple[str, str, list[str]]]:
                        [*store, "--pool", f"{3 * size >> 20}M"]),
         "ycsb-large": ("FastMap: a key-value store larger than memory",
                        "Kreon, 80 GB of data and 16 GB of memory: pictures only", store),
+        "graph": ("FastMap: algorithms on a graph larger than memory",
+                  "Ligra's breadth-first search: pictures only",
+                  ["graph", "--scale", str(scale), "--threads", "2", "--runs", "3", "--seconds", "20"]),
         "curve": ("CIDR 2022: throughput before and after memory is full",
                   "mmap falls by half or more when memory is full",
                   ["curve", "--size", data, "--runs", "1"]),
@@ -82,6 +86,15 @@ def lines_of_ycsb(data: dict) -> list[str]:
     return lines
 
 
+def lines_of_graph(data: dict) -> list[str]:
+    lines = ["| algorithm | mode | million edges/s | of plain | of the best Linux mmap | MB read |", "|---|---|---|---|---|---|"]
+    for row in data["rows"]:
+        read = statistics.median(each["read_bytes"] for each in row["runs"]) / (1 << 20)
+        lines.append(f"| {row['algorithm']} | {row['mode']} | {row['medges_s']:.2f} | "
+                     f"{row['ratio_plain']:.2f} | {row['ratio_best']:.2f} | {read:.0f} |")
+    return lines
+
+
 def lines_of_bench(data: dict) -> list[str]:
     lines = ["| scenario | workers | way | MB/s | of the best Linux mmap | user, system, iowait, idle % | after / before |",
              "|---|---|---|---|---|---|---|"]
@@ -96,6 +109,15 @@ def lines_of_bench(data: dict) -> list[str]:
     return lines
 
 
+# The kind of an experiment: the value that its chart shows, its unit, and the label of a row.
+CHARTS = {
+    "ycsb": ("ops_s", "operations/s", "{workload}, {store}, {mode}"),
+    "graph": ("medges_s", "million edges/s", "{algorithm}, {mode}"),
+    "bench": ("mb_s", "MB/s", "{scenario}, {threads}: {title}"),
+}
+TABLES = {"ycsb": lines_of_ycsb, "graph": lines_of_graph}
+
+
 def chart(name: str, title: str, data: dict, path: pathlib.Path) -> None:
     plt = report.prepare_matplotlib() or sys.exit("charts need matplotlib: apt-get install python3-matplotlib")
     if name == "curve":
@@ -105,10 +127,9 @@ def chart(name: str, title: str, data: dict, path: pathlib.Path) -> None:
             report.draw_curve(panel, rows)
             panel.set_title(f"{scenario}, {report.workers_text(scenario, threads)}")
     else:
-        key, unit = ("ops_s", "operations/s") if name.startswith("ycsb") else ("mb_s", "MB/s")
+        key, unit, label = CHARTS.get(name.split("-")[0], CHARTS["bench"])
         rows = [row for row in data["rows"] if row[key]]
-        labels = [f"{row['workload']}, {row['store']}, {row['mode']}" if key == "ops_s" else
-                  f"{row['scenario']}, {row['threads']}: {row['title']}" for row in rows]
+        labels = [label.format(**row) for row in rows]
         figure, axes = plt.subplots(figsize=(9, 1 + 0.2 * len(rows)))
         axes.barh(labels, [row[key] for row in rows])
         axes.set_xlabel(unit)
@@ -128,12 +149,12 @@ def write(size: int, results: pathlib.Path, found: dict[str, dict]) -> None:
              "see docs/papers.md for the ratios that can.", ""]
     for name, (title, theirs, arguments) in experiments(size).items():
         if name in found:
-            table = lines_of_ycsb if name.startswith("ycsb") else lines_of_bench
+            table = TABLES.get(name.split("-")[0], lines_of_bench)
             chart(name, title, found[name], results / f"{name}.svg")
             lines += [f"## {title}", f"Theirs: {theirs}.", "", f"`hugemap bench {' '.join(arguments)}`", "",
                       *table(found[name]), "", f"![{title}]({name}.svg)", ""]
-    lines += ["## Not run here", "Silo (TPC-C), MonetDB (TPC-H), Ligra, Ingens' Redis and MongoDB, IOzone, asynchronous direct",
-              "I/O into huge pages, and the kernel engine: these have no command yet that this program could run.", ""]
+    lines += ["## Not run here", "Silo (TPC-C), MonetDB (TPC-H), Ingens' Redis and MongoDB, IOzone, asynchronous direct I/O",
+              "into huge pages, and the kernel engine: these have no command yet that this program could run.", ""]
     (results / "results.md").write_text("\n".join(lines))
     print(results / "results.md")
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 """hugemap bench on a small file."""
+import collections
 import fcntl
 import glob
+import itertools
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import select
 import shutil
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -17,6 +20,7 @@ import unittest
 
 HUGEMAP = os.environ["HUGEMAP"]
 YCSB = os.path.join(os.environ["BUILD_ROOT"], "bench/ycsb/hugemap-ycsb")
+GRAPH = os.path.join(os.environ["BUILD_ROOT"], "bench/graph/hugemap-graph")
 SMALL = ["--size", "64M", "--pool", "16M", "--runs", "2", "--threads", "1"]
 SCENARIOS = {"seq-read", "seq-write", "rewrite", "rand-4k", "rand-1m", "loads", "mixed",
              "checkpoint", "restore", "log", "zipf-4k", "hot-tenth", "hot-limit", "strided", "backward",
@@ -33,6 +37,53 @@ ADVICES = {
 def read_line(path):
     with open(path) as file:
         return file.read()
+
+
+def foreign(directory, name, program):
+    """A copy of the command that starts another program of the benchmark, or finds none."""
+    path = f"{directory}/bin/bench/{name}"
+    os.makedirs(os.path.dirname(path))
+    command = shutil.copy(HUGEMAP, f"{directory}/bin/hugemap")
+    if program:
+        with open(path, "w") as file:
+            file.write(program)
+        os.chmod(path, 0o755)
+    return command
+
+
+def mixed(x):
+    """As random_mix() of bench/random.c."""
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9 % 2**64
+    x = (x ^ x >> 27) * 0x94d049bb133111eb % 2**64
+    return x ^ x >> 31
+
+
+def digest_of(values):
+    return sum(mixed(v << 32 | value) for v, value in enumerate(values)) % 2**64
+
+
+def rounded(x):
+    """As a number of 32 bits."""
+    return struct.unpack("f", struct.pack("f", x))[0]
+
+
+def scores_of(neighbors):
+    """The scores of three iterations of PageRank, as the words of 32-bit numbers."""
+    n = len(neighbors)
+    damping = rounded(0.85)
+    base = rounded(rounded(1 - damping) / n)
+    scores = [rounded(1 / n)] * n
+    for _ in range(3):
+        contributions = [rounded(score / len(found)) if found else 0
+                         for score, found in zip(scores, neighbors)]
+        sums = []
+        for found in neighbors:
+            total = 0.0
+            for v in found:
+                total = rounded(total + contributions[v])
+            sums.append(total)
+        scores = [rounded(base + rounded(damping * total)) for total in sums]
+    return [struct.unpack("I", struct.pack("f", score))[0] for score in scores]
 
 
 def device_of(path):
@@ -499,15 +550,7 @@ class Ycsb(unittest.TestCase):
                               capture_output=True, text=True)
 
     def foreign(self, program):
-        """A copy of the command that starts another program instead of hugemap-ycsb."""
-        os.makedirs(f"{self.dir}/bin/bench/ycsb")
-        command = shutil.copy(HUGEMAP, f"{self.dir}/bin/hugemap")
-        if program:
-            path = f"{self.dir}/bin/bench/ycsb/hugemap-ycsb"
-            with open(path, "w") as file:
-                file.write(program)
-            os.chmod(path, 0o755)
-        return command
+        return foreign(self.dir, "ycsb/hugemap-ycsb", program)
 
     def test_all_stores_and_modes_give_the_same_answers(self):
         table = self.bench("--workload", "c").stdout
@@ -617,6 +660,118 @@ class Ycsb(unittest.TestCase):
                 result = self.bench(*args)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
                 self.assertRegex(result.stderr, "^hugemap bench ycsb: .*\n$")
+
+
+class Graph(unittest.TestCase):
+    """hugemap bench graph: answers, and what it leaves; no times."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(dir="/var/tmp")
+        self.addCleanup(directory.cleanup)
+        self.dir = directory.name
+
+    def bench(self, *args, command=HUGEMAP):
+        return subprocess.run([command, "bench", "graph", "--dir", self.dir, "--runs", "1",
+                               "--scale", "12", "--degree", "5", *args],
+                              capture_output=True, text=True)
+
+    def graph(self, *args):
+        return subprocess.run([GRAPH, *args], check=True, capture_output=True).stdout
+
+    def read_graph(self):
+        """The neighbors of each vertex, from the file that the program makes."""
+        path = f"{self.dir}/graph"
+        self.graph("make", path, "10", "4")
+        with open(path, "rb") as file:
+            data = file.read()
+        n, m = struct.unpack_from("QQ", data, 8)
+        offsets = struct.unpack_from(f"{n + 1}Q", data, 4096)
+        neighbors = struct.unpack_from(f"{m}I", data, 4096 + 8 * (n + 1))
+        self.assertEqual((n, offsets[0], offsets[-1]), (1024, 0, m))
+        return path, [neighbors[a:b] for a, b in itertools.pairwise(offsets)]
+
+    def test_the_graph_has_each_edge_in_both_directions(self):
+        neighbors = self.read_graph()[1]
+        edges = collections.Counter((u, v) for u, all_of_u in enumerate(neighbors) for v in all_of_u)
+        self.assertGreater(len(edges), 3000)
+        for (u, v), count in edges.items():
+            self.assertNotEqual(u, v)
+            self.assertEqual(edges[v, u], count)
+        degrees = sorted(map(len, neighbors))
+        self.assertGreater(sum(degrees[-100:]), sum(degrees) / 3)  # a few vertices have very many
+
+    def test_levels_and_scores_are_right(self):
+        path, neighbors = self.read_graph()
+        source = next(v for v, found in enumerate(neighbors) if found)
+        levels = {source: 0}
+        queue = [source]
+        for u in queue:
+            for v in neighbors[u]:
+                if v not in levels:
+                    levels[v] = levels[u] + 1
+                    queue.append(v)
+        values = [levels.get(v, 2**32 - 1) for v in range(1024)]
+        for threads in "1", "4":
+            found = json.loads(self.graph("bfs", path, "none", threads, "60"))
+            self.assertEqual(found["edges"], sum(len(neighbors[v]) for v in levels))
+            self.assertEqual(int(found["digest"], 16), digest_of(values))
+            found = json.loads(self.graph("pagerank", path, "none", threads, "60"))
+            self.assertEqual(found["edges"], 3 * sum(map(len, neighbors)))
+            self.assertEqual(int(found["digest"], 16), digest_of(scores_of(neighbors)))
+
+    def test_all_modes_give_the_same_answers(self):
+        table = self.bench("--algorithm", "bfs").stdout
+        self.assertLessEqual(max(map(len, table.splitlines())), 80, table)
+        result = self.bench("--threads", "3", "--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        data = json.loads(result.stdout)
+        self.assertEqual((data["errors"], data["settings"]["scale"]), ([], 12))
+        for algorithm in "bfs", "pagerank":
+            rows = {row["mode"]: row for row in data["rows"] if row["algorithm"] == algorithm}
+            self.assertLessEqual({"plain", "random", "hugepage", "steered"}, set(rows))
+            self.assertEqual(len({row["runs"][0]["digest"] for row in rows.values()}), 1)
+            self.assertGreater(rows["random"]["runs"][0]["read_bytes"], 0)  # it was not cached
+            self.assertGreaterEqual(rows["hugepage"]["ratio_plain"], 0.001)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_a_wrong_answer_fails_the_benchmark(self):
+        command = foreign(self.dir, "graph/hugemap-graph", "#!/bin/sh\ncase $3 in random) wrong=x;; esac\n"
+                          f"{GRAPH} \"$@\" | sed \"s/digest.: ./&$wrong/\"\n")
+        result = self.bench("--algorithm", "bfs", "--json", "-", command=command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("bfs, random: the answer was wrong", result.stderr)
+        self.assertNotIn("random", {row["mode"] for row in json.loads(result.stdout)["rows"]})
+
+    def test_a_run_stops_after_its_time(self):
+        path = f"{self.dir}/graph"
+        self.graph("make", path, "18", "40")
+        found = json.loads(self.graph("pagerank", path, "none", "1", "0"))
+        self.assertNotIn("digest", found)
+
+    def test_a_damaged_graph_is_refused(self):
+        path = f"{self.dir}/graph"
+        for content in b"", b"x" * 8192:
+            with open(path, "wb") as file:
+                file.write(content)
+            done = subprocess.run([GRAPH, "bfs", path, "none", "1", "60"], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("not a graph", done.stderr)
+
+    def test_a_missing_program_is_explained(self):
+        result = self.bench(command=foreign(self.dir, "graph/hugemap-graph", None))
+        if result.returncode == 0:
+            self.skipTest("hugemap-graph is installed")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("hugemap-graph is not there", result.stderr)
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in (["--scale", "5"], ["--scale", "31"], ["--degree", "0"], ["--pool", "1M"],
+                     ["--algorithm", "dfs"], ["--mode", "fast"], ["--threads", "0"],
+                     ["--seconds", "0"], ["--dir", "/nonexistent"], ["more"]):
+            with self.subTest(args):
+                result = self.bench(*args)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertRegex(result.stderr, "^hugemap bench graph: .*\n$")
 
 
 if __name__ == "__main__":

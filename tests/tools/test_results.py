@@ -23,6 +23,8 @@ words, end = sys.argv[2:], sys.argv[-4:]
 if words[0] == "ycsb":
     short = ["ycsb", "--records", "2000", "--runs", "1", "--workload", "c", "--workload", "load",
              "--store", "lmdb", "--mode", "plain", "--mode", "random"]
+elif words[0] == "graph":
+    short = ["graph", "--scale", "12", "--runs", "1", "--mode", "plain", "--mode", "random"]
 elif words[0] == "curve":
     short = ["curve", *{FAST!r}, "--scenario", "curve-seq", "--pool", "8M"]
 else:
@@ -52,7 +54,7 @@ class Results(unittest.TestCase):
         return [re.search(r"/([a-z-]+)\.new$", line)[1] for line in lines]
 
     def test_the_page_has_the_rows_of_each_experiment_and_its_command(self):
-        names = ["sequential", "checkpoint", "curve"] + (["ycsb-small", "ycsb-large"] if HAS_YCSB else [])
+        names = ["sequential", "checkpoint", "graph", "curve"] + (["ycsb-small", "ycsb-large"] if HAS_YCSB else [])
         done = self.results(*(word for name in names for word in ("--only", name)))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertCountEqual(self.calls(), names)
@@ -66,6 +68,8 @@ class Results(unittest.TestCase):
             for row in data["rows"]:
                 if name.startswith("ycsb"):
                     start = f"| {row['workload']} | {row['store']} | {row['mode']} | {row['ops_s']:.0f} | "
+                elif name == "graph":
+                    start = f"| {row['algorithm']} | {row['mode']} | {row['medges_s']:.2f} | "
                 else:
                     start = f"| {row['scenario']} | {row['threads']} | {row['title']} | {row['mb_s']:.0f} | "
                 self.assertIn(start, section)
