@@ -198,6 +198,7 @@ struct result {
  * @pool_bytes: the pool of the kernel engine
  * @limit_bytes: limit of the memory group, which counts the process's memory and its page
  *	cache; 0 = no group; the pool of the kernel engine is charged to no process
+ * @swap: the memory of the group may be swapped
  * @read_ahead_kb: of the device during the run; 0 = as found
  * @threads: workers, which may be processes
  * @op_bytes: the size of an operation here
@@ -222,6 +223,7 @@ struct run {
 	uint64_t bytes;
 	uint64_t pool_bytes;
 	uint64_t limit_bytes;
+	bool swap;
 	unsigned int read_ahead_kb;
 	unsigned int threads;
 	uint32_t op_bytes;

@@ -211,6 +211,7 @@ static json_t *graph_run(struct graph_bench *bench, const char *algorithm, enum 
 		.argv = argv,
 		.steered = mode == MODE_STEERED,
 		.limit_bytes = limit,
+		.swap = mode == MODE_SWAP,
 		.read_ahead_kb = mode == MODE_STOCK ? STOCK_READ_AHEAD_KB : 0,
 		.timeout_s = HANG_SECONDS + bench->seconds,
 	};

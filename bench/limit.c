@@ -60,7 +60,7 @@ static bool limits_write(const struct limits *limits, const char *file, const ch
 	return write_line(path, value);
 }
 
-static bool limits_make_group(struct limits *limits, uint64_t bytes)
+static bool limits_make_group(struct limits *limits, uint64_t bytes, bool swap)
 {
 	char value[32];
 
@@ -74,8 +74,9 @@ static bool limits_make_group(struct limits *limits, uint64_t bytes)
 		 * Without a limit of swap, swapped memory would not count. This fails on a machine
 		 * without swap, which does no harm.
 		 */
-		limits_write(limits, limits->version->swap_limit,
-			     limits->version == &v2 ? "0" : value);
+		if (!swap)
+			limits_write(limits, limits->version->swap_limit,
+				     limits->version == &v2 ? "0" : value);
 		return true;
 	}
 	rmdir(limits->group);
@@ -145,7 +146,7 @@ static bool limits_try_version(struct limits *limits, const struct version *vers
 	 * ancestors.
 	 */
 	for (;;) {
-		if (limits_make_group(limits, 1ull << 30)) {
+		if (limits_make_group(limits, 1ull << 30, false)) {
 			limits_end(limits);
 			return true;
 		}
@@ -207,7 +208,7 @@ static bool limits_try_own_hierarchy(struct limits *limits)
 		guard_controllers(path, "-memory");
 	}
 	limits->version = &v2;
-	if (limits_make_group(limits, 1ull << 30)) {
+	if (limits_make_group(limits, 1ull << 30, false)) {
 		limits_end(limits);
 		return true;
 	}
@@ -260,9 +261,9 @@ bool limits_work(const struct limits *limits)
 	return limits->version;
 }
 
-bool limits_begin(struct limits *limits, uint64_t bytes)
+bool limits_begin(struct limits *limits, uint64_t bytes, bool swap)
 {
-	return !limits->version || limits_make_group(limits, bytes);
+	return !limits->version || limits_make_group(limits, bytes, swap);
 }
 
 bool limits_join(const struct limits *limits)

@@ -80,6 +80,7 @@ json_t *program_run(const struct program_place *place, const struct program *pro
 		.child = program_exec,
 		.private = &mine,
 		.limit_bytes = program->limit_bytes,
+		.swap = program->swap,
 		.read_ahead_kb = program->read_ahead_kb,
 		.timeout_s = program->timeout_s,
 		.limits = place->limits,

@@ -40,6 +40,7 @@ void program_end(struct program_place *place);
  * @argv: the command line; argv[0] is the path of the program
  * @steered: `hugemap run` starts it
  * @limit_bytes: memory of its group; 0 = no limit
+ * @swap: the memory of the group may be swapped
  * @read_ahead_kb: of the device during the run; 0 = as found
  * @timeout_s: seconds after which the run counts as hung
  */
@@ -47,6 +48,7 @@ struct program {
 	char *const *argv;
 	bool steered;
 	uint64_t limit_bytes;
+	bool swap;
 	unsigned int read_ahead_kb;
 	double timeout_s;
 };

@@ -120,7 +120,7 @@ bool run_carry_out(struct run *run)
 	*result = (struct result){ .warm = warm };
 	if (run->read_ahead_kb && !limits_set_read_ahead(run->limits, run->read_ahead_kb))
 		snprintf(result->error, sizeof(result->error), "read_ahead_kb could not be set");
-	else if (run->limit_bytes && !limits_begin(run->limits, run->limit_bytes))
+	else if (run->limit_bytes && !limits_begin(run->limits, run->limit_bytes, run->swap))
 		snprintf(result->error, sizeof(result->error), "no memory group could be made: %s",
 			 strerror(errno));
 	else
