@@ -11,7 +11,6 @@
 
 #include <string.h>
 
-#define FORMAT 1
 #define HANG_SECONDS 1200
 #define SCALE_MIN 10u
 #define SCALE_MAX 30u
@@ -42,7 +41,6 @@ static const char *const algorithm_names[] = { "bfs", "pagerank" };
 /**
  * struct graph_bench - the settings, and the state of the benchmark
  * @place: see struct program_place
- * @json: where to write JSON; NULL = nowhere
  * @program: hugemap-graph
  * @file: the graph
  * @bytes: size of the graph and of the arrays that an algorithm writes, or a little more
@@ -53,18 +51,12 @@ static const char *const algorithm_names[] = { "bfs", "pagerank" };
  * @runs: number of turns
  * @seconds: after which a run stops unfinished
  * @modes: bit for each of mode_names[]; likewise @algorithms
- * @start: the date
- * @rows: as in the JSON
- * @errors: as in the JSON
  */
 struct graph_bench {
 	struct program_place place;
-	const char *json;
 	char program[PATH_MAX], file[PATH_MAX];
 	uint64_t bytes, pool;
 	unsigned int scale, degree, threads, runs, seconds, modes, algorithms;
-	time_t start;
-	json_t *rows, *errors;
 };
 
 /* --- the command line --- */
@@ -111,17 +103,6 @@ const struct cli_command graph_command = {
 	.run = graph_main,
 };
 
-static unsigned int graph_choose(const char *option, const char *const *names, unsigned int n,
-				 const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (!strcmp(names[i], name))
-			return 1u << i;
-	cli_usage(&graph_command, "there is no %s '%s'", option, name);
-}
-
 static unsigned int graph_parse_number(const char *option, const char *text, unsigned int low,
 				       unsigned int high)
 {
@@ -146,10 +127,11 @@ static void graph_set(struct graph_bench *bench, int key, const char *text)
 			cli_usage(&graph_command, "--pool must be 8M at least");
 		break;
 	case KEY_ALGORITHM:
-		bench->algorithms |= graph_choose("algorithm", algorithm_names, ALGORITHMS, text);
+		bench->algorithms |= program_choose(&graph_command, "algorithm", algorithm_names,
+						    ALGORITHMS, text);
 		break;
 	case KEY_MODE:
-		bench->modes |= graph_choose("mode", mode_names, MODES, text);
+		bench->modes |= program_choose(&graph_command, "mode", mode_names, MODES, text);
 		break;
 	case KEY_THREADS:
 		bench->threads = graph_parse_number("--threads", text, 1, MAX_THREADS);
@@ -161,7 +143,7 @@ static void graph_set(struct graph_bench *bench, int key, const char *text)
 		bench->seconds = graph_parse_number("--seconds", text, 1, 100000);
 		break;
 	case KEY_JSON:
-		bench->json = text;
+		bench->place.json = text;
 		break;
 	}
 }
@@ -187,18 +169,13 @@ static void graph_parse(struct graph_bench *bench, int argc, char **argv)
 
 /* --- runs --- */
 
-static bool graph_is_alone(const struct graph_bench *bench)
-{
-	return bench->json && !strcmp(bench->json, "-");
-}
-
 static void graph_error(struct graph_bench *bench, const char *algorithm, const char *mode,
 			const char *what)
 {
-	if (bench_interrupted())
-		return;
-	json_array_append_new(bench->errors, json_sprintf("%s, %s: %s", algorithm, mode, what));
-	cli_fail(&graph_command, "%s, %s: %s", algorithm, mode, what);
+	char names[96];
+
+	snprintf(names, sizeof(names), "%s, %s", algorithm, mode);
+	program_error(&bench->place, names, what);
 }
 
 /* Returns the JSON of the run. NULL: place.result->error has the reason. @limit: 0 = none */
@@ -317,12 +294,12 @@ static void graph_finish_row(struct graph_bench *bench, const struct program_row
 	double of_best = program_ratio(row, graph_best(rows));
 	char plain[CLI_TEXT], best[CLI_TEXT];
 
-	json_array_append_new(bench->rows,
+	json_array_append_new(bench->place.rows,
 			      json_pack("{s:s, s:s, s:f, s:f, s:f, s:O}", "algorithm", algorithm,
 					"mode", mode_names[mode], "medges_s", row->value,
 					"ratio_plain", of_plain, "ratio_best", of_best, "runs",
 					row->runs));
-	if (graph_is_alone(bench))
+	if (program_is_alone(&bench->place))
 		return;
 	printf("  %-9s %9.2f %8s %8s %8.1f %7.1f %9.0f %8.0f\n", mode_names[mode], row->value,
 	       program_ratio_text(plain, of_plain), program_ratio_text(best, of_best),
@@ -348,7 +325,7 @@ static void graph_algorithm(struct graph_bench *bench, const char *algorithm)
 	for (i = 0; i < bench->runs; i++)
 		graph_run_turn(bench, rows, algorithm, json_object_get(reference, "digest"), i);
 	cli_progress_clear();
-	if (!graph_is_alone(bench))
+	if (!program_is_alone(&bench->place))
 		printf("\n%s; with all data in memory: %.2f million edges/s\n"
 		       "  %-9s %9s %8s %8s %8s %7s %9s %8s\n",
 		       algorithm,
@@ -367,30 +344,19 @@ static void graph_algorithm(struct graph_bench *bench, const char *algorithm)
 
 /* --- the benchmark --- */
 
-static int graph_write_json(const struct graph_bench *bench)
+static json_t *graph_settings(const struct graph_bench *bench)
 {
-	json_t *json = json_head("hugemap bench graph", FORMAT, bench->start, &bench->place.volume,
-				 bench->place.limits);
-	int err;
-
-	json_object_set_new(json, "settings",
-			    json_pack("{s:i, s:i, s:I, s:I, s:i, s:i}", "scale", bench->scale,
-				      "degree", bench->degree, "data_bytes",
-				      (json_int_t)bench->bytes, "pool_bytes",
-				      (json_int_t)bench->pool, "threads", bench->threads, "seconds",
-				      bench->seconds));
-	json_object_set(json, "rows", bench->rows);
-	json_object_set(json, "errors", bench->errors);
-	err = json_save(json, bench->json);
-	return err ? cli_fail(&graph_command, "--json %s: %s", bench->json, strerror(-err)) :
-		     CLI_OK;
+	return json_pack("{s:i, s:i, s:I, s:I, s:i, s:i}", "scale", bench->scale, "degree",
+			 bench->degree, "data_bytes", (json_int_t)bench->bytes, "pool_bytes",
+			 (json_int_t)bench->pool, "threads", bench->threads, "seconds",
+			 bench->seconds);
 }
 
 static void graph_print_intro(const struct graph_bench *bench)
 {
 	char bytes[CLI_TEXT], pool[CLI_TEXT];
 
-	if (graph_is_alone(bench))
+	if (program_is_alone(&bench->place))
 		return;
 	printf("hugemap bench graph: Kronecker graph, 2^%u vertices, %u edges each, %u thread%s\n"
 	       "in %s (%s)\n"
@@ -416,14 +382,7 @@ static int graph_measure(struct graph_bench *bench)
 			if (bench->algorithms & 1u << i)
 				graph_algorithm(bench, algorithm_names[i]);
 	}
-	cli_progress_clear();
-	if (bench_interrupted()) {
-		cli_fail(&graph_command, "interrupted; files are removed");
-		return EXIT_INTERRUPTED;
-	}
-	if (bench->json && graph_write_json(bench))
-		return CLI_FAILED;
-	return json_array_size(bench->errors) ? CLI_FAILED : CLI_OK;
+	return program_finish(&bench->place, graph_settings(bench));
 }
 
 static int graph_main(int argc, char **argv)
@@ -435,9 +394,6 @@ static int graph_main(int argc, char **argv)
 		.threads = 1,
 		.runs = 3,
 		.seconds = 60,
-		.start = time(NULL),
-		.rows = json_array(),
-		.errors = json_array(),
 	};
 	int status;
 
@@ -448,7 +404,5 @@ static int graph_main(int argc, char **argv)
 	if (status == CLI_OK)
 		status = graph_measure(&bench);
 	program_end(&bench.place);
-	json_decref(bench.rows);
-	json_decref(bench.errors);
 	return status;
 }

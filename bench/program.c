@@ -12,12 +12,16 @@
 #include <unistd.h>
 
 #define MAX_ARGS 16u
+#define FORMAT 1
 
 int program_begin(struct program_place *place)
 {
 	const struct cli_command *command = place->command;
 	int err = volume_find(place->dir, &place->volume);
 
+	place->start = time(NULL);
+	place->rows = json_array();
+	place->errors = json_array();
 	if (err)
 		cli_usage(command, "%s: %s", place->dir, strerror(-err));
 	limits_lock(&place->volume);
@@ -41,8 +45,62 @@ int program_begin(struct program_place *place)
 	return CLI_OK;
 }
 
+int program_finish(struct program_place *place, json_t *settings)
+{
+	const struct cli_command *command = place->command;
+	char name[64];
+	json_t *json;
+	int err;
+
+	cli_progress_clear();
+	snprintf(name, sizeof(name), "hugemap %s", command->name);
+	json = json_head(name, FORMAT, place->start, &place->volume, place->limits);
+	json_object_set_new(json, "settings", settings);
+	json_object_set(json, "rows", place->rows);
+	json_object_set(json, "errors", place->errors);
+	if (bench_interrupted()) {
+		json_decref(json);
+		cli_fail(command, "interrupted; files are removed");
+		return EXIT_INTERRUPTED;
+	}
+	if (!place->json) {
+		json_decref(json);
+	} else {
+		err = json_save(json, place->json);
+		if (err)
+			return cli_fail(command, "--json %s: %s", place->json, strerror(-err));
+	}
+	return json_array_size(place->errors) ? CLI_FAILED : CLI_OK;
+}
+
+bool program_is_alone(const struct program_place *place)
+{
+	return place->json && !strcmp(place->json, "-");
+}
+
+void program_error(struct program_place *place, const char *names, const char *what)
+{
+	if (bench_interrupted())
+		return;
+	json_array_append_new(place->errors, json_sprintf("%s: %s", names, what));
+	cli_fail(place->command, "%s: %s", names, what);
+}
+
+unsigned int program_choose(const struct cli_command *command, const char *option,
+			    const char *const *names, unsigned int n, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (!strcmp(names[i], name))
+			return 1u << i;
+	cli_usage(command, "there is no %s '%s'", option, name);
+}
+
 void program_end(struct program_place *place)
 {
+	json_decref(place->rows);
+	json_decref(place->errors);
 	if (place->top[0])
 		tree_remove(place->top);
 	limits_destroy(place->limits);

@@ -14,26 +14,42 @@
 #include "cli.h"
 
 /**
- * struct program_place - where runs take place
+ * struct program_place - where runs take place, and their results
  * @command: for messages
  * @dir: a directory of the user's
+ * @json: where to write JSON; NULL = nowhere
  * @volume: the file system and the device of @dir
  * @limits: of memory
  * @result: shared with children; result->error has the reason of a failure
  * @top: a directory for all files of the benchmark, removed at the end
+ * @start: the date
+ * @rows: as in the JSON
+ * @errors: as in the JSON
  */
 struct program_place {
 	const struct cli_command *command;
-	const char *dir;
+	const char *dir, *json;
 	struct volume volume;
 	struct limits *limits;
 	struct result *result;
 	char top[PATH_MAX - 64];
+	time_t start;
+	json_t *rows, *errors;
 };
 
 /* Fill in the place from @command and @dir. Returns CLI_OK, or CLI_FAILED after a message. */
 int program_begin(struct program_place *place);
+/* Write the JSON with these settings, which are taken over. Returns the exit status. */
+int program_finish(struct program_place *place, json_t *settings);
 void program_end(struct program_place *place);
+
+/* Is only JSON written to standard output? */
+bool program_is_alone(const struct program_place *place);
+/* Record an error with the names of its run, and print it, unless the user has interrupted. */
+void program_error(struct program_place *place, const char *names, const char *what);
+/* Return the bit of a name that the user has chosen. A wrong name ends the command. */
+unsigned int program_choose(const struct cli_command *command, const char *option,
+			    const char *const *names, unsigned int n, const char *name);
 
 /**
  * struct program - a run of a program that prints its results as JSON

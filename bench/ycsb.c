@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define FORMAT 1
-
 static int ycsb_main(int argc, char **argv);
 
 const struct cli_command ycsb_command = {
@@ -50,25 +48,15 @@ static int ycsb_prepare(struct ycsb *ycsb)
 	return CLI_OK;
 }
 
-static int ycsb_write_json(struct ycsb *ycsb)
+static json_t *ycsb_settings(const struct ycsb *ycsb)
 {
 	const struct ycsb_job *job = &ycsb->job;
-	json_t *json = json_head("hugemap bench ycsb", FORMAT, ycsb->start, &ycsb->place.volume,
-				 ycsb->place.limits);
-	int err;
 
-	json_object_set_new(json, "settings",
-			    json_pack("{s:I, s:I, s:I, s:I, s:i, s:s, s:f}", "records",
-				      (json_int_t)job->records, "operations",
-				      (json_int_t)job->operations, "value_bytes",
-				      (json_int_t)job->value, "pool_bytes", (json_int_t)ycsb->pool,
-				      "threads", job->threads, "distribution",
-				      job->uniform ? "uniform" : "zipfian", "seconds",
-				      (double)job->milliseconds / 1e3));
-	json_object_set(json, "rows", ycsb->rows);
-	json_object_set(json, "errors", ycsb->errors);
-	err = json_save(json, ycsb->json);
-	return err ? cli_fail(&ycsb_command, "--json %s: %s", ycsb->json, strerror(-err)) : CLI_OK;
+	return json_pack("{s:I, s:I, s:I, s:I, s:i, s:s, s:f}", "records", (json_int_t)job->records,
+			 "operations", (json_int_t)job->operations, "value_bytes",
+			 (json_int_t)job->value, "pool_bytes", (json_int_t)ycsb->pool, "threads",
+			 job->threads, "distribution", job->uniform ? "uniform" : "zipfian",
+			 "seconds", (double)job->milliseconds / 1e3);
 }
 
 static int ycsb_measure(struct ycsb *ycsb)
@@ -77,7 +65,7 @@ static int ycsb_measure(struct ycsb *ycsb)
 	char pool[CLI_TEXT];
 	unsigned int store, workload;
 
-	if (!ycsb_alone(ycsb))
+	if (!program_is_alone(&ycsb->place))
 		printf("hugemap bench ycsb: %llu records of %llu bytes, %s keys, %u thread%s\n"
 		       "in %s (%s)\n"
 		       "Memory: %s of cache and %llu MB beside it for every run.\n"
@@ -93,14 +81,7 @@ static int ycsb_measure(struct ycsb *ycsb)
 			if (ycsb->workloads & 1u << workload)
 				ycsb_workload(ycsb, workload, store);
 	}
-	cli_progress_clear();
-	if (bench_interrupted()) {
-		cli_fail(&ycsb_command, "interrupted; files are removed");
-		return EXIT_INTERRUPTED;
-	}
-	if (ycsb->json && ycsb_write_json(ycsb))
-		return CLI_FAILED;
-	return json_array_size(ycsb->errors) ? CLI_FAILED : CLI_OK;
+	return program_finish(&ycsb->place, ycsb_settings(ycsb));
 }
 
 static int ycsb_main(int argc, char **argv)
@@ -109,9 +90,6 @@ static int ycsb_main(int argc, char **argv)
 		.place = { .command = &ycsb_command, .dir = "." },
 		.job = { .records = 500000, .value = 1000, .threads = 1, .milliseconds = 10000 },
 		.runs = 3,
-		.start = time(NULL),
-		.rows = json_array(),
-		.errors = json_array(),
 	};
 	int status;
 
@@ -120,7 +98,5 @@ static int ycsb_main(int argc, char **argv)
 	if (status == CLI_OK)
 		status = ycsb_measure(&ycsb);
 	program_end(&ycsb.place);
-	json_decref(ycsb.rows);
-	json_decref(ycsb.errors);
 	return status;
 }

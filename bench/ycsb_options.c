@@ -48,17 +48,6 @@ const struct cli_option ycsb_options[] = {
 	{},
 };
 
-static unsigned int ycsb_choose(const struct ycsb *ycsb, const char *option,
-				const char *const *names, unsigned int n, const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (!strcmp(names[i], name))
-			return 1u << i;
-	cli_usage(ycsb->place.command, "there is no %s '%s'", option, name);
-}
-
 static void ycsb_set(struct ycsb *ycsb, int key, const char *text)
 {
 	const struct cli_command *command = ycsb->place.command;
@@ -86,13 +75,14 @@ static void ycsb_set(struct ycsb *ycsb, int key, const char *text)
 		break;
 	case KEY_WORKLOAD:
 		ycsb->workloads |=
-			ycsb_choose(ycsb, "workload", ycsb_workload_names, YCSB_CHECK, text);
+			program_choose(command, "workload", ycsb_workload_names, YCSB_CHECK, text);
 		break;
 	case KEY_STORE:
-		ycsb->stores |= ycsb_choose(ycsb, "store", ycsb_store_names, YCSB_STORES, text);
+		ycsb->stores |=
+			program_choose(command, "store", ycsb_store_names, YCSB_STORES, text);
 		break;
 	case KEY_MODE:
-		ycsb->modes |= ycsb_choose(ycsb, "mode", ycsb_mode_names, MODES, text);
+		ycsb->modes |= program_choose(command, "mode", ycsb_mode_names, MODES, text);
 		break;
 	case KEY_DISTRIBUTION:
 		ycsb->job.uniform = !strcmp(text, "uniform");
@@ -112,7 +102,7 @@ static void ycsb_set(struct ycsb *ycsb, int key, const char *text)
 			(unsigned long long)(cli_seconds(command, "--seconds", text) * 1e3);
 		break;
 	case KEY_JSON:
-		ycsb->json = text;
+		ycsb->place.json = text;
 		break;
 	}
 }

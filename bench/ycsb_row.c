@@ -27,14 +27,14 @@ static void ycsb_finish_row(struct ycsb *ycsb, const struct program_row *rows, e
 	double of_plain = program_ratio(row, &rows[MODE_PLAIN]);
 	double of_random = program_ratio(row, &rows[MODE_RANDOM]);
 
-	json_array_append_new(ycsb->rows,
+	json_array_append_new(ycsb->place.rows,
 			      json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:b, s:O}", "workload",
 					ycsb_workload_names[workload], "store",
 					ycsb_store_names[store], "mode", ycsb_mode_names[mode],
 					"ops_s", row->value, "ratio_plain", of_plain,
 					"ratio_random", of_random, "warm",
 					ycsb_is_warm(ycsb, workload, store), "runs", row->runs));
-	if (!ycsb_alone(ycsb))
+	if (!program_is_alone(&ycsb->place))
 		ycsb_print_row(row, mode, of_plain, of_random);
 }
 
@@ -65,7 +65,7 @@ void ycsb_workload(struct ycsb *ycsb, unsigned int workload, unsigned int store)
 	for (turn = 0; turn < ycsb->runs; turn++)
 		ycsb_run_turn(ycsb, rows, workload, store, turn);
 	cli_progress_clear();
-	if (!ycsb_alone(ycsb))
+	if (!program_is_alone(&ycsb->place))
 		printf("\n%s, %s%s\n  %-9s %8s %8s %8s %8s %8s %6s %8s %7s\n",
 		       ycsb_workload_names[workload], ycsb_store_names[store],
 		       ycsb_is_warm(ycsb, workload, store) ? ", in memory" : "", "", "ops/s",

@@ -17,11 +17,10 @@
 static void ycsb_error(struct ycsb *ycsb, const char *workload, const char *store, const char *mode,
 		       const char *what)
 {
-	if (bench_interrupted())
-		return;
-	json_array_append_new(ycsb->errors,
-			      json_sprintf("%s, %s, %s: %s", workload, store, mode, what));
-	cli_fail(ycsb->place.command, "%s, %s, %s: %s", workload, store, mode, what);
+	char names[96];
+
+	snprintf(names, sizeof(names), "%s, %s, %s", workload, store, mode);
+	program_error(&ycsb->place, names, what);
 }
 
 /* --- the directories of stores --- */

@@ -33,31 +33,19 @@ extern const char *const ycsb_workload_names[YCSB_CHECK];
 /**
  * struct ycsb - the settings, and the state of the whole benchmark
  * @place: see struct program_place
- * @json: where to write JSON; NULL = nowhere
  * @job: the settings that all runs have in common
  * @workloads: bit for each of ycsb_workload_names[]; likewise @stores and @modes
  * @program: hugemap-ycsb
  * @store_bytes: size of each loaded store
- * @rows: as in the JSON
- * @errors: as in the JSON
  */
 struct ycsb {
 	struct program_place place;
-	const char *json;
 	struct ycsb_job job;
 	uint64_t pool;
 	unsigned int workloads, stores, modes, runs;
 	char program[PATH_MAX];
 	uint64_t store_bytes[YCSB_STORES];
-	time_t start;
-	json_t *rows, *errors;
 };
-
-/* Return true if only JSON is written to standard output. */
-static inline bool ycsb_alone(const struct ycsb *ycsb)
-{
-	return ycsb->json && !strcmp(ycsb->json, "-");
-}
 
 /* ycsb_options.c */
 extern const struct cli_option ycsb_options[];
@@ -65,12 +53,12 @@ void ycsb_parse(struct ycsb *ycsb, int argc, char **argv);
 
 /* ycsb_run.c */
 
-/* Load a store, and check its records. Returns false after an error, which is in ycsb->errors. */
+/* Load a store, and check its records. Returns false after an error, which is in ycsb->place.errors. */
 bool ycsb_make_master(struct ycsb *ycsb, unsigned int store);
 /* Is the store read into the page cache before the clock starts? */
 bool ycsb_is_warm(const struct ycsb *ycsb, unsigned int workload, unsigned int store);
 /*
- * Run a workload once. Returns the JSON of the run; NULL after an error, which is in ycsb->errors.
+ * Run a workload once. Returns the JSON of the run; NULL after an error, which is in ycsb->place.errors.
  */
 json_t *ycsb_run_once(struct ycsb *ycsb, enum mode mode, unsigned int workload, unsigned int store,
 		      unsigned int turn);
