@@ -97,7 +97,7 @@ vm-bench: vm-deps build ## count instructions of hugemap and Linux mmap in a gue
 	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --command-too --json $(BUILD)/vm-bench.json
 
 results: build ## run the papers' experiments into build/results/, resumable (long): SIZE=256M is short
-	@tools/install-deps.sh ycsb
+	@tools/install-deps.sh bench
 	@/usr/bin/python3 tools/results.py --build $(BUILD) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only $(ONLY))
 
 PREFIX ?= /usr/local

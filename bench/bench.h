@@ -21,8 +21,8 @@
  *	files.c     the files; content.c: their content
  *	fast.c      a device as fast as memory
  *	limit.c     memory groups, read_ahead_kb; guard.c: restores everything, with undo.c
- *	program.c   runs of other programs; ycsb*.c: hugemap bench ycsb; graph.c: hugemap
- *	            bench graph
+ *	program.c   runs of other programs; ycsb*.c: hugemap bench ycsb; graph.c,
+ *	            direct.c: hugemap bench graph and direct
  *	cost.c      the cost for a program that gains nothing; count.c: counts instructions
  *	verdict.c   comparison with the best advice
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output

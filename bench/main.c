@@ -2,6 +2,7 @@
 /* hugemap bench: the command line, and the order of work. */
 #include "bench.h"
 #include "cost.h"
+#include "direct.h"
 #include "fast.h"
 #include "graph.h"
 #include "guard.h"
@@ -83,16 +84,16 @@ static const struct cli_command curve_command = {
 	.run = bench_run_curve,
 };
 
-static const struct cli_command *const parts[] = { &ycsb_command, &graph_command, &curve_command,
-						   NULL };
+static const struct cli_command *const parts[] = { &ycsb_command, &graph_command, &direct_command,
+						   &curve_command, NULL };
 
 const struct cli_command bench_command = {
 	.name = "bench",
-	.synopsis = "[ycsb | graph | curve] [OPTION]...",
+	.synopsis = "[ycsb | graph | direct | curve] [OPTION]...",
 	.summary = "Compare HugeMap with Linux mmap, read/write and the device.",
 	.options = options,
 	.parts = parts,
-	.notes = "Commands:  ycsb graph curve\n"
+	.notes = "Commands:  ycsb graph direct curve\n"
 		 "Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint\n"
 		 "           restore checkpoint-own restore-own log zipf-4k hot-tenth hot-limit\n"
 		 "           strided backward four-streams scan-twice scan-random-scan\n"
@@ -101,6 +102,7 @@ const struct cli_command bench_command = {
 		 "Sizes:     512M, 4G; K, M and G are powers of 1024\n\n"
 		 "`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"
 		 "`hugemap bench graph` searches and ranks a graph; it has options of its own.\n"
+		 "`hugemap bench direct` reads into pages of several sizes by direct I/O.\n"
 		 "`hugemap bench curve` runs curve-seq and curve-rand with 1 to 16 threads.\n"
 		 "Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
 		 "wrong data, 2 if the command line is wrong, 3 if only the report could not be\n"

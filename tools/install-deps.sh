@@ -11,7 +11,7 @@
 #	tools/install-deps.sh programs	for `make programs`; packages of PyPI go into
 #				~/.cache/hugemap/programs. If a program cannot be
 #				installed, its rows are skipped
-#	tools/install-deps.sh ycsb	for `hugemap bench ycsb` and `make results`
+#	tools/install-deps.sh bench	for `hugemap bench ycsb` and `direct`, and `make results`
 #	tools/install-deps.sh deb	for `make deb`, as root
 #	tools/install-deps.sh vm	for virtual machines, with all kernels
 #
@@ -27,7 +27,7 @@ tests="$unit $python $guest python3-pip python3-mesonpy python3-numpy python3-py
 	python3-joblib linux-headers-cloud-$(dpkg --print-architecture) patch mandoc
 	util-linux clang-format-19 sparse python3 dkms fio zsh fish libjemalloc-dev libmimalloc-dev mold
 	musl-tools systemd rpm rpmlint makepkg fakeroot libarchive-tools shellcheck liblmdb-dev
-	librocksdb-dev"
+	librocksdb-dev liburing-dev"
 # For programs of 32 bits.
 [ "$(dpkg --print-architecture)" != amd64 ] || tests="$tests gcc-multilib"
 programs="gcc libc6-dev binutils fio sqlite3 rocksdb-tools stress-ng ripgrep grep git mold
@@ -42,7 +42,7 @@ unit) want=$unit ;;
 test) want=$tests ;;
 python) want=$python ;;
 programs) want=$programs ;;
-ycsb) want="$build liblmdb-dev librocksdb-dev python3-matplotlib" ;;
+bench) want="$build liblmdb-dev librocksdb-dev liburing-dev python3-matplotlib" ;;
 deb) want="git mmdebstrap python3" ;;
 vm) want="$guest sparse flex bison bc xz-utils libelf-dev" ;;
 *)

@@ -99,7 +99,7 @@ configure() {
 	options="-Dtests=enabled -Db_sanitize=$2 -Db_lundef=false"
 	# At level 1, gcc needs two thirds of the time, and three quarters of that if the debug
 	# information has only lines. `bench ycsb` is tested without a sanitizer.
-	[ "$2" = none ] || options="$options -Doptimization=1 -Dc_args=-g1 -Dycsb=disabled"
+	[ "$2" = none ] || options="$options -Doptimization=1 -Dc_args=-g1 -Dycsb=disabled -During=disabled"
 	# shellcheck disable=SC2086 # a list of words
 	if [ -f "$1/build.ninja" ] && meson configure "$1" $options; then
 		return 0

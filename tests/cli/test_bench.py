@@ -20,6 +20,7 @@ import unittest
 
 HUGEMAP = os.environ["HUGEMAP"]
 YCSB = os.path.join(os.environ["BUILD_ROOT"], "bench/ycsb/hugemap-ycsb")
+DIRECT = os.path.join(os.environ["BUILD_ROOT"], "bench/direct/hugemap-direct")
 GRAPH = os.path.join(os.environ["BUILD_ROOT"], "bench/graph/hugemap-graph")
 SMALL = ["--size", "64M", "--pool", "16M", "--runs", "2", "--threads", "1"]
 SCENARIOS = {"seq-read", "seq-write", "rewrite", "rand-4k", "rand-1m", "loads", "mixed",
@@ -660,6 +661,79 @@ class Ycsb(unittest.TestCase):
                 result = self.bench(*args)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
                 self.assertRegex(result.stderr, "^hugemap bench ycsb: .*\n$")
+
+
+@unittest.skipUnless(os.path.exists(DIRECT), "hugemap-direct is not built: it needs liburing")
+class Direct(unittest.TestCase):
+    """hugemap bench direct: data, and what it leaves; no times."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(dir="/var/tmp")
+        self.addCleanup(directory.cleanup)
+        self.dir = directory.name
+
+    def bench(self, *args, command=HUGEMAP):
+        return subprocess.run([command, "bench", "direct", "--dir", self.dir, "--runs", "1",
+                               "--size", "64M", "--seconds", "0.1", *args],
+                              capture_output=True, text=True)
+
+    def read(self, *args):
+        return subprocess.run([DIRECT, "read", f"{self.dir}/file", *args], capture_output=True, text=True)
+
+    def test_all_memory_gets_the_right_data(self):
+        table = self.bench("--block", "1M").stdout
+        self.assertLessEqual(max(map(len, table.splitlines())), 80, table)
+        result = self.bench("--json", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        data = json.loads(result.stdout)
+        self.assertEqual((data["errors"], data["settings"]["depth"]), ([], 16))
+        rows = {(row["block"], row["target"], row["buffers"]): row for row in data["rows"]}
+        self.assertEqual(len(rows), 16)
+        for (block, target, buffers), row in rows.items():
+            with self.subTest((block, target, buffers)):
+                if target == "mapping" and buffers == "registered":
+                    self.assertEqual((row["refused"], row["mb_s"]), ("Bad address", 0))
+                elif target != "hugetlb":
+                    self.assertIsNone(row["refused"])
+                    self.assertGreater(row["mb_s"], 0)
+                    self.assertGreater(row["system_us_mb"], 0)
+        self.assertEqual(max(row["ratio_best"] for row in rows.values()), 1)
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_a_wrong_byte_is_found(self):
+        subprocess.run([DIRECT, "make", f"{self.dir}/file", str(64 << 20)], check=True)
+        arguments = ["small", "65536", "4", "plain", "0.3"]
+        self.assertEqual(self.read(*arguments).returncode, 0)
+        with open(f"{self.dir}/file", "r+b") as file:
+            for at in range(0, 64 << 20, 65536):
+                file.seek(at + 65528)
+                file.write(b"x")
+        found = self.read(*arguments)
+        self.assertEqual((found.returncode, found.stdout), (1, ""))
+        self.assertIn("wrong data in block", found.stderr)
+
+    def test_an_error_of_the_program_fails_the_benchmark(self):
+        command = foreign(self.dir, "direct/hugemap-direct",
+                          f"#!/bin/sh\n[ \"$3\" = thp ] && exit 1\nexec {DIRECT} \"$@\"\n")
+        result = self.bench("--block", "1M", "--json", "-", command=command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("1M, thp, plain: it ended with status 1", result.stderr)
+        self.assertNotIn("thp", {row["target"] for row in json.loads(result.stdout)["rows"]})
+
+    def test_a_missing_program_is_explained(self):
+        result = self.bench(command=foreign(self.dir, "direct/hugemap-direct", None))
+        if result.returncode == 0:
+            self.skipTest("hugemap-direct is installed")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("liburing-dev", result.stderr)
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in (["--size", "1M"], ["--block", "2M"], ["--target", "gpu"], ["--depth", "33"],
+                     ["--depth", "0"], ["--seconds", "x"], ["--dir", "/nonexistent"], ["more"]):
+            with self.subTest(args):
+                result = self.bench(*args)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertRegex(result.stderr, "^hugemap bench direct: .*\n$")
 
 
 class Graph(unittest.TestCase):

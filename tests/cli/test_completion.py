@@ -185,7 +185,7 @@ class Offers:
         self.assertEqual(set(self.offers("help", "d")), {"doctor"})
 
     def test_options_of_every_command_are_completed(self):
-        for command in set(commands()) - {"help"} | {"bench ycsb", "bench graph", "bench curve"}:
+        for command in set(commands()) - {"help"} | {"bench ycsb", "bench graph", "bench direct", "bench curve"}:
             wanted = options(command)
             self.assertIn("--help", wanted)
             with self.subTest(command):
@@ -200,9 +200,11 @@ class Offers:
                 (["bench", "--page="], {"auto", "2M", "4K"}),
                 (["bench", "--scenario", ""], listed("Scenarios")),
                 (["bench", "--quick", "--engine", ""], listed("Engines")),
-                (["bench", ""], {"ycsb", "graph", "curve"}),
+                (["bench", ""], {"ycsb", "graph", "direct", "curve"}),
                 (["bench", "yc"], {"ycsb"}),
                 (["bench", "ycsb", "--store", ""], {"lmdb", "rocksdb"}),
+                (["bench", "direct", "--block", ""], {"64K", "1M"}),
+                (["bench", "direct", "--target", ""], {"small", "thp", "hugetlb", "mapping"}),
                 (["bench", "graph", "--algorithm", ""], {"bfs", "pagerank"}),
                 (["bench", "ycsb", "--distribution", ""], {"zipfian", "uniform"}),
                 (["top", "--sort", ""], {"read", "write", "faults", "hits", "dirty", "evictions",
