@@ -185,13 +185,22 @@ def test_archive(
         modules += [name for name in run.keys["modules"].split(",") if name]
         for program in filter(None, run.keys["programs"].split(",")):
             try:
-                # hugemap is not installed: take it from the build.
-                built = program == "hugemap" and command_built().exists()
-                archive.program(os.fspath(command_built()) if built else program)
+                add_program(archive, program)
             except initramfs.Missing as error:
                 run.missing = str(error)
     archive.modules(kernel.modules, modules)
     archive.write(path)
+
+
+def add_program(archive: initramfs.Archive, name: str) -> None:
+    """Add a program of this machine, or of the build: `hugemap` and its benchmarks are not installed."""
+    if name == "hugemap" and command_built().exists():
+        archive.program(os.fspath(command_built()))
+    elif name.startswith("hugemap-"):
+        path = f"bench/{name.removeprefix('hugemap-')}/{name}"
+        archive.program(os.fspath(command_built().parent / path), f"/bin/{path}")
+    else:
+        archive.program(name)
 
 
 def quote(word: str) -> str:
