@@ -380,6 +380,7 @@ void lower_set_room(u64 blocks);
 /* lower_min_room(): the least number of free blocks since the caller's lower_watch_room(). */
 void lower_watch_room(void);
 u64 lower_min_room(void);
+bool lower_may_free_pinned(void);
 extern const struct inode_operations lower_extents, lower_no_extents;
 
 static inline void init_sync_kiocb(struct kiocb *iocb, struct file *file)

@@ -249,14 +249,25 @@ static void check_memory(const struct iov_iter *iter)
 }
 
 /*
+ * A device may write into pinned pages after their blocks were freed: by a punch, or by a
+ * truncation in the page if blocks are smaller than pages. Write-back then needs space. If there is
+ * none, the sync reports it, and the page stays dirty. If its inode is evicted meanwhile, the data
+ * is lost.
+ */
+bool lower_may_free_pinned(void)
+{
+	return w.s.dmas && (w.s.punches || (w.s.resizes && w.s.lower_block < PAGE_SIZE));
+}
+
+/*
  * A store is accepted only if the blocks of its page are allocated, so write-back needs no new
- * space. Device writes are the exception: see model_may_be_told().
+ * space. Device writes are the exception.
  */
 static void check_room(const struct disk_file *disk, loff_t pos, size_t bytes)
 {
 	u64 block = block_at(pos), last = block_at(pos + (loff_t)bytes - 1);
 
-	for (; block <= last && !(w.s.punches && w.s.dmas); block++)
+	for (; block <= last && !lower_may_free_pinned(); block++)
 		sim_check(disk->room[block],
 			  "the block at %llu of file %u is written back but not allocated",
 			  (unsigned long long)block * w.s.lower_block, (u32)(disk - w.disk));

@@ -414,9 +414,8 @@ void model_after_power_cut(struct sim_file *file)
 /* May write-back fail with @err? A full disk must fail the store, not its write-back. */
 bool model_may_be_told(int err)
 {
-	/* Exception: a unit that a device holds is written whole, although a part was punched. */
 	if (err == -ENOSPC)
-		return w.s.fills && w.s.punches && w.s.dmas;
+		return w.s.fills && lower_may_free_pinned();
 	/* Exception: a truncation has given up the wait for a device that holds a huge unit. */
 	return err == -EIO && (w.failures || w.pins);
 }
