@@ -132,6 +132,9 @@ static void change_note_needs_alloc(struct hugemap_inode *hi, loff_t start, loff
 		if (last > first)
 			hugemap_note_zero_fill(hi, first, last - first, false);
 	} else if (end != LLONG_MAX) {
+		/* A punch that reaches the end frees the blocks of the whole last page (ext4). */
+		if (end >= size)
+			end = round_up(end, HM_PAGE_SIZE);
 		first = hugemap_pages(start);
 		last = min((u64)end >> HM_PAGE_SHIFT, beyond);
 		if (last > first)

@@ -497,8 +497,12 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	if (!(mode & FALLOC_FL_PUNCH_HOLE))
 		err = allocate(disk, offset, end);
 	if (!err && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
+		bool keep_room = !(mode & FALLOC_FL_PUNCH_HOLE);
+		/* Like ext4, a punch that reaches the end frees the blocks of the whole last page. */
+		loff_t last = keep_room ? disk->size : round_up(disk->size, PAGE_SIZE);
+
 		model_zeroes(changed, offset, end);
-		punch(disk, offset, min(end, disk->size), !(mode & FALLOC_FL_PUNCH_HOLE));
+		punch(disk, offset, end < disk->size ? end : last, keep_room);
 	}
 	if (!err && !(mode & FALLOC_FL_KEEP_SIZE) && end > disk->size) {
 		sim_note("lower file %u has %lld bytes, had %lld", (u32)(disk - w.disk),
