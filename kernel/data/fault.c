@@ -79,13 +79,16 @@ static vm_fault_t hugemap_map_pages(struct vm_fault *vmf, pgoff_t start, pgoff_t
 	struct inode *inode = file_inode(vmf->vma->vm_file);
 	struct hugemap_inode *hi = hugemap_inode(inode);
 	u64 first = start, last = end;
+	u64 file_end = hugemap_pages(i_size_read(inode));
 	struct hm_unit unit;
 	vm_fault_t ret;
 
 	fault_widen(vmf, &first, &last);
-	if (!smp_load_acquire(&hi->hfile) ||
+	if (!smp_load_acquire(&hi->hfile) || vmf->pgoff >= file_end ||
 	    !hm_fault_around(hi->hfile, vmf->pgoff, &first, &last, &unit))
 		return 0;
+	/* Linux before 6.12 may read i_size only once for all pages of a folio. */
+	last = min(last, file_end - 1);
 	/* Without a page table mm would map the block by a PMD. hugemap_fault() makes one. */
 	if (pmd_none(READ_ONCE(*vmf->pmd)) && fault_ends_within(inode, &unit))
 		return 0;

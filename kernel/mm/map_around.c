@@ -38,8 +38,14 @@ vm_fault_t hugemap_mm_map_around(struct vm_fault *vmf)
 			  (u64)(vmf->pgoff - vma->vm_pgoff));
 	u64 after = min3((u64)IN_BLOCK(~vmf->pgoff), (u64)(~vmf->address & ~PMD_MASK) >> PAGE_SHIFT,
 			 (u64)(vma->vm_pgoff + vma_pages(vma) - 1 - vmf->pgoff));
-	vm_fault_t ret = filemap_map_pages(vmf, vmf->pgoff - before, vmf->pgoff + after);
+	u64 file_end = (u64)(i_size_read(file_inode(vma->vm_file)) + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	vm_fault_t ret;
 
+	/* Linux before 6.12 may read i_size only once for all pages of a folio. */
+	if (vmf->pgoff >= file_end)
+		return 0;
+	after = min(after, file_end - 1 - vmf->pgoff);
+	ret = filemap_map_pages(vmf, vmf->pgoff - before, vmf->pgoff + after);
 	/* filemap_map_pages() has unmapped the page table. */
 	vmf->pte = NULL;
 	return ret;

@@ -251,14 +251,20 @@ vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
 	for (index = first; index <= last && index < MAX_FILE_PAGES; index++) {
 		unsigned long at = vma->vm_start + ((index - vma->vm_pgoff) << PAGE_SHIFT);
 		struct folio *folio = next_uptodate(vma->vm_file->f_mapping, index);
+		u64 end;
 
 		if (!folio)
 			continue;
+		/* Linux before 6.12 may read i_size only once for all pages of a folio. */
+		end = min(folio->index + folio_nr_pages(folio) - 1, (u64)last);
 		spin_lock(&mm->ptl);
 		if (folio->order && pmd_none(*vmf->pmd) && fits_huge(vma, at)) {
 			map_huge(vmf->pmd, folio, write);
 			ret = VM_FAULT_NOPAGE;
-		} else if (!vmf->pmd->folio && !mm->pte[page_nr(at)].page) {
+		}
+		for (; !vmf->pmd->folio && index <= end; index++, at += PAGE_SIZE) {
+			if (mm->pte[page_nr(at)].page)
+				continue;
 			map_page(mm, at, &folio->page[index - folio->index], write);
 			if (index == vmf->pgoff)
 				ret = VM_FAULT_NOPAGE;
@@ -268,6 +274,7 @@ vm_fault_t filemap_map_pages(struct vm_fault *vmf, pgoff_t first, pgoff_t last)
 		folio_put(folio);
 		if (ret && pmd_trans_huge(*vmf->pmd))
 			break;
+		index = end;
 	}
 	return ret;
 }
