@@ -320,10 +320,18 @@ static bool change_write_edge(struct hugemap_inode *hi, u64 first, u64 end,
 	return false;
 }
 
+/* hm_invalidate() has returned HM_INV_BUSY for a page: wait until its unit is idle. */
+static void change_wait_idle(struct hugemap_inode *hi, u64 pgoff)
+{
+	/* If the unit has left, its index nodes may be empty. */
+	hugemap_keep_index(hi, pgoff);
+	wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pgoff),
+		   hugemap_unit_idle(hi, pgoff));
+}
+
 /* Drop or update the units of a block that has changed in part. */
 static void change_forget_edge(struct hugemap_inode *hi, u64 first, const struct change *change)
 {
-	struct hugemap_mount *mount = hugemap_of(hi);
 	u64 end = first + HM_BLOCK_PAGES;
 	u32 tries;
 
@@ -341,8 +349,7 @@ static void change_forget_edge(struct hugemap_inode *hi, u64 first, const struct
 			if (found == HM_INV_UNIT)
 				again |= !change_drop_edge(hi, &unit, change, tries);
 			else if (found == HM_INV_BUSY)
-				wait_event(*hugemap_wait_of(mount, hi->hfile, pos),
-					   hugemap_unit_idle(hi, pos));
+				change_wait_idle(hi, pos);
 		}
 		again |= change_write_edge(hi, first, end, change, tries);
 		if (!again)
@@ -390,9 +397,7 @@ void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end)
 			continue;
 		}
 		if (found == HM_INV_BUSY) {
-			hugemap_keep_index(hi, pos);
-			wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, pos),
-				   hugemap_unit_idle(hi, pos));
+			change_wait_idle(hi, pos);
 			continue;
 		}
 		folio = hugemap_frame_folio(hugemap_of(hi), unit.frame);
