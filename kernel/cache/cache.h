@@ -55,6 +55,7 @@ u64 hm_cache_free_pages(struct hm_cache *cache);
 u64 hm_cache_index_bytes(const struct hm_cache *cache); /* of the index nodes of all files */
 u64 hm_cache_index_excess(const struct hm_cache *cache); /* those above a share of the pool */
 u32 hm_cache_empty_count(struct hm_cache *cache); /* of places with nodes without units */
+u64 hm_cache_empty_bytes(struct hm_cache *cache); /* of these places, without units now */
 u64 hm_cache_huge_pages(struct hm_cache *cache); /* base pages of used huge frames */
 
 /**

@@ -35,7 +35,7 @@ static bool hm_empty_add(const struct hm_pos *pos, u64 pgoff, u32 max)
 	struct hm_cache *cache = pos->file->cache;
 	bool listed, room;
 
-	if (!hm_index_has_empty(pos))
+	if (!hm_index_empty_bytes(pos))
 		return true;
 	hm_spin_lock(&cache->empty_lock);
 	listed = hm_empty_is_recent(cache, &place);
@@ -68,6 +68,28 @@ u32 hm_cache_empty_count(struct hm_cache *cache)
 	n = cache->nempty;
 	hm_spin_unlock(&cache->empty_lock);
 	return n;
+}
+
+/*
+ * A file removes its places from the list under empty_lock before it ends, so the files of the list
+ * exist during the walk. A place stays, because a node may count a unit only for a moment.
+ */
+u64 hm_cache_empty_bytes(struct hm_cache *cache)
+{
+	hm_index_guard();
+	u64 bytes = 0;
+	u32 i;
+
+	hm_spin_lock(&cache->empty_lock);
+	for (i = 0; i < cache->nempty; i++) {
+		const struct hm_empty *place = &cache->empty[i];
+		struct hm_pos pos;
+
+		if (hm_index_find(place->file, place->pgoff, &pos))
+			bytes += hm_index_empty_bytes(&pos);
+	}
+	hm_spin_unlock(&cache->empty_lock);
+	return bytes;
 }
 
 bool hm_cache_take_empty(struct hm_cache *cache, void *nodes[HM_EMPTY_NODES], u32 *n)

@@ -597,11 +597,13 @@ static struct hm_leaf *hm_index_take_leaf(const struct hm_pos *pos)
 	return leaf;
 }
 
-bool hm_index_has_empty(const struct hm_pos *pos)
+u32 hm_index_empty_bytes(const struct hm_pos *pos)
 {
 	const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
 
-	return base ? !hm_atomic_read(&base->resident) : !hm_atomic_read(&pos->leaf->resident);
+	if (base)
+		return hm_atomic_read(&base->resident) ? 0 : base->node.bytes;
+	return hm_atomic_read(&pos->leaf->resident) ? 0 : pos->leaf->node.bytes;
 }
 
 u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NODES])
@@ -610,7 +612,7 @@ u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NOD
 	struct hm_pos pos;
 	u32 n = 0;
 
-	if (!hm_index_find(file, pgoff, &pos) || !hm_index_has_empty(&pos))
+	if (!hm_index_find(file, pgoff, &pos) || !hm_index_empty_bytes(&pos))
 		return 0;
 	hm_spin_lock(&file->node_lock);
 	if (hm_index_find(file, pgoff, &pos)) {

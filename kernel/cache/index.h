@@ -62,8 +62,8 @@ bool hm_index_join(struct hm_pos *pos);
  */
 void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 word);
 
-/* Does the index have a node above the page that hm_file_take_empty() could remove? A hint. */
-bool hm_index_has_empty(const struct hm_pos *pos);
+/* The bytes of the node above the page that hm_file_take_empty() would remove; a hint. */
+u32 hm_index_empty_bytes(const struct hm_pos *pos);
 
 /* Does the file have no data at this unit? Takes no lock. */
 bool hm_index_is_zero_fill(const struct hm_pos *pos);

@@ -59,8 +59,7 @@ static unsigned long shrink_count(struct shrinker *shrinker, struct shrink_contr
 	u64 pages = min((u64)shrink_spare(mount) * HM_BLOCK_PAGES, all > dirty ? all - dirty : 0);
 
 	/* A part of the excess may be in the list of empty nodes, so do not add the two. */
-	pages += max(hm_cache_index_excess(mount->cache),
-		     (u64)hm_cache_empty_count(mount->cache) * hm_node_bytes(HM_NODE_BASE)) >>
+	pages += max(hm_cache_index_excess(mount->cache), hm_cache_empty_bytes(mount->cache)) >>
 		 PAGE_SHIFT;
 	return pages ? pages : SHRINK_EMPTY;
 }

@@ -250,6 +250,8 @@ static void test_empty_nodes_are_listed_until_used_again_or_freed(void **state)
 	for (i = 0; i < 2 * BLOCK; i++)
 		bring(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	assert_int_equal(hm_cache_index_bytes(env.cache), kept);
+	assert_int_equal(hm_cache_empty_bytes(env.cache),
+			 (blocks - 2) * hm_node_bytes(HM_NODE_BASE));
 	free_empty_nodes(&env);
 	assert_int_equal(hm_cache_index_excess(env.cache), 0);
 	assert_int_equal(hm_cache_index_bytes(env.cache), hm_node_bytes(HM_NODE_DIR) +
