@@ -25,7 +25,7 @@ static bool hm_fault_wants_base(const struct hm_pos *pos, u64 pgoff, struct hm_a
 
 	if (hm_access_is_base(access))
 		return true;
-	/* The pages after the end of the file must raise SIGBUS; see hm_file_set_size(). */
+	/* The pages beyond the end of the file must raise SIGBUS; see hm_file_set_size(). */
 	if (hm_block_of(pgoff) == size >> HM_BLOCK_SHIFT)
 		return true;
 	if (hm_bit_test(pos->leaf->read_failed, pos->leaf_slot))

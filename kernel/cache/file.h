@@ -67,7 +67,7 @@ u64 hm_file_dirty_pages(const struct hm_file *file);
 size_t hm_node_bytes(enum hm_node_kind kind);
 
 /*
- * Prepare zeroed memory for hm_file_add_node(), before the caller looks for holes in the file. If
+ * Prepare zeroed memory for hm_file_add_node(), before the caller searches the file for holes. If
  * write-back fills one of these holes afterwards, hm_file_add_node() fails.
  */
 void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem);

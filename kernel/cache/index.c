@@ -642,7 +642,7 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit)
 
 	unit->hints = hm_atomic_read(&file->needs_alloc) ? HM_HINT_NEEDS_ALLOC : 0;
 	unit->err = 0;
-	/* The caller may pass the page after the end of a file of the largest size. */
+	/* The caller may pass the page beyond the end of a file of the largest size. */
 	if (hm_block_of(pgoff) >= HM_FILE_BLOCKS_MAX || !hm_index_find_pos(file, pgoff, &pos)) {
 		unit->file = file;
 		unit->pgoff = hm_block_start(pgoff);

@@ -483,16 +483,16 @@ void hugemap_make_room(struct hugemap_inode *hi, loff_t size)
 		wait_event(*hugemap_wait_of(hugemap_of(hi), hi->hfile, last),
 			   hugemap_unit_idle(hi, last));
 	}
-	hugemap_race_point("write: old end zeroed, no room behind");
+	hugemap_race_point("write: old end zeroed, no room beyond");
 	/*
 	 * Set the size before the holes are recorded:
 	 * CPU 0 (writer): sets the size; takes node_lock, and records the holes in all nodes.
-	 * CPU 1 (reader): looks for holes; takes node_lock, compares the size, and adds a node.
+	 * CPU 1 (reader): searches for holes; takes node_lock, compares the size, and adds a node.
 	 * If CPU 1 adds its node first, CPU 0 records the holes in this node, too. Otherwise CPU 1
 	 * sees the new size, and hm_file_add_node() fails.
 	 */
 	hm_file_set_size(hi->hfile, size);
-	hugemap_race_point("write: room behind the end, holes not known");
+	hugemap_race_point("write: room beyond the end, holes not known");
 	/* Most small steps add no page. */
 	if (hugemap_pages(size) > old_end)
 		hugemap_note_zero_fill(hi, old_end, end + 1 - old_end, true);

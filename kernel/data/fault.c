@@ -61,7 +61,7 @@ static void fault_widen(struct vm_fault *vmf, u64 *first, u64 *last)
 
 /*
  * Return true if the file ends within a huge unit. During an extending write(2) the core already
- * has the new size, so such a unit may be cached. The pages behind the end raise SIGBUS until the
+ * has the new size, so such a unit may be cached. The pages beyond the end raise SIGBUS until the
  * writer has copied their data: a PMD must not map them.
  */
 static bool fault_ends_within(const struct inode *inode, const struct hm_unit *unit)

@@ -609,7 +609,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	ret = rw_write_all(hi, iocb, from);
 	/* The caller counts the rest of the iterator. */
 	iov_iter_reexpand(from, iov_iter_count(from) + cut);
-	hugemap_race_point("write: done, room behind it");
+	hugemap_race_point("write: done, room beyond it");
 	/* The write was shorter than planned: drop everything cached beyond the end. */
 	if (hm_file_size(hi->hfile) > i_size_read(inode) && lower) {
 		hugemap_start_write_lower(hi);

@@ -438,7 +438,7 @@ static u64 writeback_growth(struct hugemap_inode *hi)
 /*
  * Record the result of the write of all units from @pos up to @end, which extends the lower file.
  * After a failure the lower file may be longer nevertheless: btrfs extends the file at the start of
- * a write and leaves it so. So remember the real end. Units behind it are written after those at
+ * a write and leaves it so. So remember the real end. Units beyond it are written after those at
  * @pos.
  */
 static void writeback_note_growth(struct hugemap_inode *hi, u64 pos, u64 end, int err)
@@ -642,7 +642,7 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 	struct file *lower = mount->device ?: hugemap_lower_file(file);
 	int err, lower_err, told;
 
-	/* The lower file gets its final size with the last data behind its old end. */
+	/* The lower file gets its final size with the last data beyond its old end. */
 	if (hugemap_is_growing(hugemap_inode(inode)))
 		end = LLONG_MAX;
 	/* @end is the last byte, and not the byte after it. */

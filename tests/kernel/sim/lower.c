@@ -511,7 +511,7 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 		/*
 		 * The engine has cached the words between the end of the lower file and that of the
 		 * upper one, or they are zeros, as the extended lower file has them. So the values
-		 * of words change only behind the upper end.
+		 * of words change only beyond the upper end.
 		 */
 		model_resize(changed, changed->hi->vfs_inode.i_size, end);
 		resize(disk, end);
