@@ -10,10 +10,10 @@
 
 static void hm_cached_add_block(const struct hm_pos *pos, struct hm_cached *sum)
 {
-	enum hm_state state = hm_word_state(hm_atomic_read(&pos->leaf->word[pos->leaf_slot]));
+	enum hm_state state = hm_word_state(hm_atomic_read(&pos->leaf->block[pos->leaf_slot].word));
 
 	if (state == HM_SPLIT) {
-		const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+		const struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 		s64 resident;
 
 		if (!base)

@@ -34,6 +34,9 @@ void hm_dirty_ensure(const struct hm_pos *pos)
 	if (pos->base)
 		hm_dirty_bit_ensure(pos->base->dirty, pos->base_slot);
 	hm_dirty_bit_ensure(pos->leaf->dirty, pos->leaf_slot);
+	/* The walk always reads the head. */
+	if (!pos->dir)
+		return;
 	hm_dirty_bit_ensure(pos->dir->dirty, pos->dir_slot);
 	hm_dirty_bit_ensure(pos->file->dirty, pos->root_slot);
 }
@@ -150,17 +153,17 @@ static bool hm_dirty_next_in_block(struct hm_leaf *leaf, u32 slot, u32 from, u32
 {
 	struct hm_base *base;
 
-	if (hm_word_state(hm_atomic_read(&leaf->word[slot])) != HM_SPLIT) {
+	if (hm_word_state(hm_atomic_read(&leaf->block[slot].word)) != HM_SPLIT) {
 		*page = 0;
 		return true;
 	}
-	base = hm_ptr_read(&leaf->base[slot]);
+	base = hm_ptr_read(&leaf->block[slot].base);
 	*page = hm_dirty_next_bit(base->dirty, from, HM_BLOCK_PAGES);
 	if (*page < HM_BLOCK_PAGES)
 		return true;
 	if (from == 0) {
 		hm_dirty_summary_update(leaf->dirty, slot, base->dirty, HM_BLOCK_PAGES);
-		if (hm_word_state(hm_atomic_read(&leaf->word[slot])) != HM_SPLIT)
+		if (hm_word_state(hm_atomic_read(&leaf->block[slot].word)) != HM_SPLIT)
 			hm_bit_set(leaf->dirty, slot);
 	}
 	return false;
@@ -211,10 +214,14 @@ static bool hm_dirty_next_in_dir(struct hm_dir *dir, u64 first, u64 from, u64 *p
 bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff)
 {
 	u32 shift = 2 * HM_NODE_ORDER + HM_BLOCK_ORDER;
+	struct hm_leaf *head = hm_ptr_read(&file->head);
 	u32 slot = (u32)(from >> shift);
 
 	if (from >= end)
 		return false;
+	if (head && hm_block_of(from) < HM_HEAD_BLOCKS &&
+	    hm_dirty_next_in_leaf(head, 0, from, pgoff))
+		return *pgoff < end;
 	for (; (slot = hm_dirty_next_bit(file->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS;
 	     slot++) {
 		struct hm_dir *dir = hm_ptr_read(&file->dir[slot]);

@@ -80,10 +80,10 @@ void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem);
  * @mem: hm_node_bytes(@kind) of zeroed memory, aligned to 64; if the file may have holes, after
  *	hm_file_prepare_node()
  * @size: hm_file_size() before the caller determined the bitmaps below
- * @zero_fill: (HM_NODE_LEAF) HM_NODE_SLOTS bits, set for blocks that have no data in the
- *	file; NULL = all have data. The leaf of @pgoff starts at hm_leaf_start(@pgoff).
+ * @zero_fill: (leaf or head) HM_NODE_SLOTS bits, set for blocks that have no data in the
+ *	file; NULL = all have data. The first one starts at hm_node_start(@pgoff, @kind).
  * @needs_alloc: a bit for each piece that is not completely allocated in the file.
- *	HM_NODE_LEAF: a piece is a block; NULL = as @zero_fill. HM_NODE_BASE: a piece is one of
+ *	Leaf or head: a piece is a block; NULL = as @zero_fill. HM_NODE_BASE: a piece is one of
  *	the HM_BLOCK_PAGES base pages; NULL = all pages if the block's bit is set in the leaf,
  *	else none.
  *
@@ -94,7 +94,7 @@ void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem);
  */
 bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, void *mem, u64 size,
 		      const unsigned long *zero_fill, const unsigned long *needs_alloc);
-u64 hm_leaf_start(u64 pgoff);
+u64 hm_node_start(u64 pgoff, enum hm_node_kind kind); /* the first page below a node */
 
 /**
  * hm_file_take_empty() - remove the index nodes above a page that have no cached unit

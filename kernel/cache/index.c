@@ -34,34 +34,58 @@ size_t hm_node_bytes(enum hm_node_kind kind)
 		return sizeof(struct hm_dir);
 	case HM_NODE_LEAF:
 		return sizeof(struct hm_leaf);
+	case HM_NODE_HEAD:
+		return offsetof(struct hm_leaf, block[HM_HEAD_BLOCKS]);
 	case HM_NODE_BASE:
 		return sizeof(struct hm_base);
 	}
 	return 0;
 }
 
-u64 hm_leaf_start(u64 pgoff)
+/* The pages below a node. */
+static u64 hm_index_pages(enum hm_node_kind kind)
 {
-	return pgoff & ~(((u64)HM_NODE_SLOTS << HM_BLOCK_ORDER) - 1);
+	switch (kind) {
+	case HM_NODE_DIR:
+		return (u64)HM_NODE_SLOTS << (HM_NODE_ORDER + HM_BLOCK_ORDER);
+	case HM_NODE_LEAF:
+		return (u64)HM_NODE_SLOTS << HM_BLOCK_ORDER;
+	case HM_NODE_HEAD:
+		return (u64)HM_HEAD_BLOCKS << HM_BLOCK_ORDER;
+	case HM_NODE_BASE:
+		return HM_BLOCK_PAGES;
+	}
+	return 0;
+}
+
+u64 hm_node_start(u64 pgoff, enum hm_node_kind kind)
+{
+	return pgoff & ~(hm_index_pages(kind) - 1);
 }
 
 static inline bool hm_index_find_pos(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 {
 	u64 block = hm_block_of(pgoff);
 
+	pos->file = file;
+	pos->leaf_slot = (u32)(block & (HM_NODE_SLOTS - 1));
+	pos->base_slot = (u32)(pgoff & (HM_BLOCK_PAGES - 1));
+	pos->base = NULL;
+	pos->word = NULL;
+	if (block < HM_HEAD_BLOCKS) {
+		pos->dir = NULL;
+		pos->leaf = hm_ptr_read(&file->head);
+		pos->missing = HM_NODE_HEAD;
+		return pos->leaf;
+	}
 	pos->missing = HM_NODE_DIR;
 	/* In the kernel an assertion only warns, so return before the lookup. */
 	if (block >= HM_FILE_BLOCKS_MAX) {
 		hm_assert(!"a lookup is for a page that a file can have");
 		return false;
 	}
-	pos->file = file;
-	pos->leaf_slot = (u32)(block & (HM_NODE_SLOTS - 1));
 	pos->dir_slot = (u32)((block >> HM_NODE_ORDER) & (HM_NODE_SLOTS - 1));
 	pos->root_slot = (u32)(block >> (2 * HM_NODE_ORDER));
-	pos->base_slot = (u32)(pgoff & (HM_BLOCK_PAGES - 1));
-	pos->base = NULL;
-	pos->word = NULL;
 	pos->dir = hm_ptr_read(&file->dir[pos->root_slot]);
 	if (!pos->dir)
 		return false;
@@ -77,11 +101,7 @@ bool hm_index_find(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 
 u64 hm_index_next(const struct hm_pos *pos, u64 pgoff)
 {
-	u64 pages = (u64)HM_NODE_SLOTS << HM_BLOCK_ORDER;
-
-	if (pos->missing == HM_NODE_DIR)
-		pages <<= HM_NODE_ORDER;
-	return (pgoff & ~(pages - 1)) + pages;
+	return hm_node_start(pgoff, pos->missing) + hm_index_pages(pos->missing);
 }
 
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
@@ -91,12 +111,12 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 
 		pos->base = NULL;
 		pos->pgoff = hm_block_start(pgoff);
-		pos->word = &pos->leaf->word[pos->leaf_slot];
+		pos->word = &pos->leaf->block[pos->leaf_slot].word;
 		word = hm_atomic_read(pos->word);
 		if (hm_word_state(word) != HM_SPLIT)
 			return word;
 
-		pos->base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+		pos->base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 		if (!pos->base)
 			continue; /* it was removed after a join of the block: read again */
 		pos->pgoff = pgoff;
@@ -141,7 +161,7 @@ static void hm_index_set_bit_to(unsigned long *map, u32 bit, bool value)
 
 bool hm_index_split(struct hm_pos *pos, u64 word)
 {
-	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 	bool zero_fill, needs_alloc;
 	u32 i;
 
@@ -158,7 +178,8 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	if (!hm_index_count_in(&base->resident))
 		goto uncount;
 	hm_stay_begin();
-	if (!hm_atomic_cas(&pos->leaf->word[pos->leaf_slot], &word, hm_word_to(word, HM_SPLIT))) {
+	if (!hm_atomic_cas(&pos->leaf->block[pos->leaf_slot].word, &word,
+			   hm_word_to(word, HM_SPLIT))) {
 		hm_stay_end();
 		hm_atomic_add(&base->resident, -1);
 		goto uncount;
@@ -204,7 +225,7 @@ uncount:
 
 void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 word)
 {
-	hm_atomic_t *block = &pos->leaf->word[pos->leaf_slot];
+	hm_atomic_t *block = &pos->leaf->block[pos->leaf_slot].word;
 	u64 old;
 
 	hm_index_set_bit_to(pos->leaf->zero_fill, pos->leaf_slot,
@@ -228,7 +249,7 @@ bool hm_index_join(struct hm_pos *pos)
 
 	/* Exclude hm_index_set_zero_fill(): the join would overwrite its bit for the block. */
 	hm_spin_lock(&pos->file->node_lock);
-	base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 	if (!base) {
 		hm_spin_unlock(&pos->file->node_lock);
 		return false;
@@ -313,7 +334,7 @@ void hm_index_set_data(const struct hm_pos *pos, bool all)
 static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zero_fill)
 {
 	u64 start = hm_block_start(first);
-	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 	bool whole = first == start && end == start + HM_BLOCK_PAGES;
 
 	/*
@@ -342,7 +363,7 @@ static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end,
 static void hm_index_set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 {
 	u64 start = hm_block_start(first), all = hm_file_npages(pos->file);
-	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 
 	if (first == start && (end == start + HM_BLOCK_PAGES || end >= all))
 		hm_bit_clear(pos->leaf->needs_alloc, pos->leaf_slot);
@@ -405,12 +426,17 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
 	return true;
 }
 
+/* The pointer to the leaf of a position. */
+static struct hm_leaf **hm_index_leaf_slot(const struct hm_pos *pos)
+{
+	return pos->dir ? &pos->dir->leaf[pos->dir_slot] : &pos->file->head;
+}
+
 static bool hm_index_add_leaf(struct hm_file *file, const struct hm_pos *pos, struct hm_leaf *leaf,
 			      const unsigned long *zero_fill, const unsigned long *needs_alloc)
 {
 	u32 i;
 
-	hm_assert(pos->dir);
 	if (zero_fill)
 		memcpy(leaf->zero_fill, zero_fill, sizeof(leaf->zero_fill));
 	if (!needs_alloc)
@@ -420,7 +446,7 @@ static bool hm_index_add_leaf(struct hm_file *file, const struct hm_pos *pos, st
 		if (needs_alloc[i])
 			hm_atomic_set(&file->needs_alloc, 1);
 	}
-	return hm_ptr_install(&pos->dir->leaf[pos->dir_slot], leaf);
+	return hm_ptr_install(hm_index_leaf_slot(pos), leaf);
 }
 
 static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
@@ -440,7 +466,7 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 	if (hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot) &&
 	    !hm_bits_count(base->needs_alloc))
 		memset(base->needs_alloc, 0xff, sizeof(base->needs_alloc));
-	return hm_ptr_install(&pos->leaf->base[pos->leaf_slot], base);
+	return hm_ptr_install(&pos->leaf->block[pos->leaf_slot].base, base);
 }
 
 /*
@@ -450,13 +476,11 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 static bool hm_index_range_changed(const struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
 				   u64 then)
 {
-	u64 now = hm_atomic_read(&file->size), start, pages;
+	u64 now = hm_atomic_read(&file->size), start = hm_node_start(pgoff, kind);
 
 	if (now == then || kind == HM_NODE_DIR)
 		return false;
-	start = kind == HM_NODE_LEAF ? hm_leaf_start(pgoff) : hm_block_start(pgoff);
-	pages = kind == HM_NODE_LEAF ? (u64)HM_NODE_SLOTS << HM_BLOCK_ORDER : HM_BLOCK_PAGES;
-	return (now < then ? now : then) < (start + pages) << HM_PAGE_SHIFT &&
+	return (now < then ? now : then) < (start + hm_index_pages(kind)) << HM_PAGE_SHIFT &&
 	       (now < then ? then : now) > start << HM_PAGE_SHIFT;
 }
 
@@ -514,7 +538,7 @@ void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem)
 static bool hm_index_hole_filled(struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
 				 const struct hm_node *node)
 {
-	return kind == HM_NODE_LEAF &&
+	return (kind == HM_NODE_LEAF || kind == HM_NODE_HEAD) &&
 	       node->filled != (u32)hm_atomic_read(hm_index_holes_filled(file, pgoff));
 }
 
@@ -524,6 +548,8 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 	struct hm_pos pos = { .leaf = NULL };
 	bool added = false;
 
+	hm_assert(kind == HM_NODE_BASE ||
+		  (kind == HM_NODE_HEAD) == (hm_block_of(pgoff) < HM_HEAD_BLOCKS));
 	/*
 	 * A writer that extends the file sets the size first, then records its holes under
 	 * node_lock. So either the size has changed here, or the writer finds the new node.
@@ -540,6 +566,7 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 		added = hm_ptr_install(&file->dir[pos.root_slot], (struct hm_dir *)mem);
 		break;
 	case HM_NODE_LEAF:
+	case HM_NODE_HEAD:
 		added = hm_index_add_leaf(file, &pos, mem, zero_fill, needs_alloc);
 		break;
 	case HM_NODE_BASE:
@@ -561,7 +588,7 @@ out:
  */
 static struct hm_base *hm_index_take_base(const struct hm_pos *pos)
 {
-	struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 	u64 none = 0;
 
 	if (!base || !hm_atomic_cas(&base->resident, &none, HM_NODE_DEAD))
@@ -572,9 +599,9 @@ static struct hm_base *hm_index_take_base(const struct hm_pos *pos)
 	}
 	/* A walk over the dirty units must not find a split block without the node. */
 	hm_spin_lock(&pos->file->dirty_lock);
-	if (hm_word_state(hm_atomic_read(&pos->leaf->word[pos->leaf_slot])) == HM_SPLIT)
+	if (hm_word_state(hm_atomic_read(&pos->leaf->block[pos->leaf_slot].word)) == HM_SPLIT)
 		hm_index_join_frozen(pos, base, 0);
-	hm_ptr_set(&pos->leaf->base[pos->leaf_slot], NULL);
+	hm_ptr_set(&pos->leaf->block[pos->leaf_slot].base, NULL);
 	hm_spin_unlock(&pos->file->dirty_lock);
 	pos->leaf->nbase--;
 	hm_bit_clear(pos->leaf->queued, pos->leaf_slot);
@@ -591,7 +618,7 @@ static struct hm_leaf *hm_index_take_leaf(const struct hm_pos *pos)
 	if (leaf->nbase || !hm_atomic_cas(&leaf->resident, &none, HM_NODE_DEAD))
 		return NULL;
 	hm_spin_lock(&pos->file->dirty_lock);
-	hm_ptr_set(&pos->dir->leaf[pos->dir_slot], NULL);
+	hm_ptr_set(hm_index_leaf_slot(pos), NULL);
 	hm_spin_unlock(&pos->file->dirty_lock);
 	hm_index_unlink(pos->file, &leaf->node);
 	return leaf;
@@ -599,7 +626,7 @@ static struct hm_leaf *hm_index_take_leaf(const struct hm_pos *pos)
 
 u32 hm_index_empty_bytes(const struct hm_pos *pos)
 {
-	const struct hm_base *base = hm_ptr_read(&pos->leaf->base[pos->leaf_slot]);
+	const struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
 
 	if (base)
 		return hm_atomic_read(&base->resident) ? 0 : base->node.bytes;

@@ -195,9 +195,10 @@ struct hm_cache {
 /* --- the index -------------------------------------------------------------- */
 
 /*
- * Three levels of nodes over the blocks, and a node of base pages under each split block. Lookups
- * take no lock: see hm_index_guard(). The dirty bitmap of a node has a bit for each child with a
- * dirty unit: the ordered walk over dirty units uses it.
+ * Three levels of nodes over the blocks, and a node of base pages under each split block. The first
+ * blocks of each file are in a node of their own, its head, which is small. Lookups take no lock:
+ * see hm_index_guard(). The dirty bitmap of a node has a bit for each child with a dirty unit: the
+ * ordered walk over dirty units uses it.
  */
 struct hm_node {
 	struct hm_node *next, *prev; /* N: list of all nodes of the file; then the engine's */
@@ -221,11 +222,17 @@ struct hm_base {
 	hm_atomic_t word[HM_BLOCK_PAGES];
 };
 
+struct hm_block {
+	hm_atomic_t word;
+	struct hm_base *base; /* NA */
+};
+
+/* The head of a file is a leaf with only HM_HEAD_BLOCKS elements of @block. */
 struct hm_leaf {
 	struct hm_node node;
 	hm_atomic_t
 		resident; /* A: at least the number of words that are not absent; or HM_NODE_DEAD */
-	u32 nbase; /* N: used slots of @base */
+	u32 nbase; /* N: nodes of base pages in @block */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	unsigned long
 		zero_fill[HM_BITMAP_LONGS(HM_NODE_SLOTS)]; /* the file has no data in the block */
@@ -239,8 +246,7 @@ struct hm_leaf {
 	/* blocks that a program wants in base pages (MADV_NOHUGEPAGE), or huge (MADV_HUGEPAGE) */
 	unsigned long no_promote[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
 	unsigned long force_promote[HM_BITMAP_LONGS(HM_NODE_SLOTS)];
-	hm_atomic_t word[HM_NODE_SLOTS];
-	struct hm_base *base[HM_NODE_SLOTS];
+	struct hm_block block[HM_NODE_SLOTS];
 };
 
 struct hm_dir {
@@ -285,6 +291,7 @@ struct hm_file {
 	u32 id; /* I: unique among the last 2^32 files */
 	hm_atomic_t size; /* A: bytes */
 	hm_atomic_t needs_alloc; /* A: 1 = a node has, or had, a bit set in @needs_alloc */
+	struct hm_leaf *head; /* NA: the leaf of the first blocks */
 
 	struct hm_dirty_counter dirty_counter[HM_DIRTY_COUNTERS]; /* A */
 	/* Read by all stores but rarely written: not in a cache line of the counters. */
@@ -316,7 +323,7 @@ struct hm_file {
 /* The position of a unit in the index. */
 struct hm_pos {
 	struct hm_file *file;
-	struct hm_dir *dir;
+	struct hm_dir *dir; /* NULL: the leaf is the head */
 	struct hm_leaf *leaf;
 	struct hm_base *base; /* NULL: the word is the block's */
 	hm_atomic_t *word;

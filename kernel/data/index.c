@@ -20,7 +20,8 @@ static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
 
 int hugemap_index_setup(void)
 {
-	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_base" };
+	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_head",
+					    "hugemap_base" };
 	u32 i;
 
 	/*
@@ -172,7 +173,7 @@ static u32 index_part_of(const struct parts *parts, loff_t pos)
 }
 
 /*
- * Find the parts that hold no data, and the parts that have a hole. If the lower file system cannot
+ * Find the parts that hold no data, and the parts that have a hole: set their bits. If the lower file system cannot
  * report this, all parts hold data. A part beyond the end of the file holds no data; it becomes a
  * hole when the file grows, and the core learns of the growth first. The number of seeks is
  * proportional to the number of parts, even if each second block of the lower file is a hole.
@@ -184,8 +185,6 @@ static int index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
 	loff_t end = parts->start + ((loff_t)parts->n << parts->shift), at = parts->start;
 	loff_t size = hm_file_size(hi->hfile);
 
-	bitmap_zero(zero_fill, parts->n);
-	bitmap_zero(holes, parts->n);
 	if (!hi->lower)
 		return 0;
 	bitmap_fill(zero_fill, parts->n);
@@ -223,11 +222,11 @@ static int index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
 
 int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind)
 {
-	struct parts parts = { .start = (loff_t)hm_leaf_start(pgoff) << HM_PAGE_SHIFT,
-			       .n = HM_NODE_SLOTS,
+	struct parts parts = { .start = (loff_t)hm_node_start(pgoff, kind) << HM_PAGE_SHIFT,
+			       .n = kind == HM_NODE_HEAD ? HM_HEAD_BLOCKS : HM_NODE_SLOTS,
 			       .shift = HM_BLOCK_SHIFT };
-	DECLARE_BITMAP(zero_fill, HM_NODE_SLOTS);
-	DECLARE_BITMAP(holes, HM_NODE_SLOTS);
+	DECLARE_BITMAP(zero_fill, HM_NODE_SLOTS) = {};
+	DECLARE_BITMAP(holes, HM_NODE_SLOTS) = {};
 	/*
 	 * Read the size before the holes: a writer that extends the file later sets the new part
 	 * itself.
@@ -243,15 +242,11 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 		return -ENOMEM;
 	hm_file_prepare_node(hi->hfile, pgoff, node);
 	if (kind == HM_NODE_BASE) {
-		parts = (struct parts){ .start = (loff_t)(pgoff & ~HUGEMAP_BLOCK_MASK)
-						 << HM_PAGE_SHIFT,
-					.n = HM_BLOCK_PAGES,
-					.shift = HM_PAGE_SHIFT };
+		parts.n = HM_BLOCK_PAGES;
+		parts.shift = HM_PAGE_SHIFT;
 		if (hm_needs_alloc(hi->hfile, pgoff))
 			err = index_find_holes(hi, &parts, zero_fill, holes);
-		else
-			bitmap_zero(holes, HM_BLOCK_PAGES);
-	} else if (kind == HM_NODE_LEAF) {
+	} else if (kind != HM_NODE_DIR) {
 		err = index_find_holes(hi, &parts, zero_fill, holes);
 	}
 	hugemap_race_point("index: holes known, node not there");
@@ -267,7 +262,8 @@ void hugemap_note_zero_fill(struct hugemap_inode *hi, u64 pgoff, u64 npages, boo
 	u64 end = pgoff + npages, next;
 
 	for (; pgoff < end; pgoff = next) {
-		next = min(end, hm_leaf_start(pgoff) + HM_NODE_SLOTS * HM_BLOCK_PAGES);
+		next = min(end,
+			   hm_node_start(pgoff, HM_NODE_LEAF) + HM_NODE_SLOTS * HM_BLOCK_PAGES);
 		hm_file_set_zero_fill(hi->hfile, pgoff, next - pgoff, zero_fill);
 		/* A range of terabytes in base pages takes seconds. */
 		cond_resched();

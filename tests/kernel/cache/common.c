@@ -289,6 +289,8 @@ static void audit_word(struct hm_file *file, struct hm_pos *pos, u64 word, struc
 	if (pos->base)
 		assert_true(is_marked_dirty(pos->base->dirty, pos->base_slot));
 	assert_true(is_marked_dirty(pos->leaf->dirty, pos->leaf_slot));
+	if (!pos->dir)
+		return;
 	assert_true(is_marked_dirty(pos->dir->dirty, pos->dir_slot));
 	assert_true(is_marked_dirty(file->dirty, pos->root_slot));
 }
@@ -303,13 +305,13 @@ static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
 
 	assert_true(hm_index_find(file, pgoff, &pos));
 	pos.pgoff = pgoff;
-	pos.word = &pos.leaf->word[pos.leaf_slot];
+	pos.word = &pos.leaf->block[pos.leaf_slot].word;
 	word = hm_atomic_read(pos.word);
 	split = hm_word_state(word) == HM_SPLIT;
 	assert_int_not_equal(hm_word_state(word), HM_FROZEN);
 	assert_int_not_equal(hm_word_state(word), HM_FAILED); /* failed blocks are split */
 	audit_word(file, &pos, word, sums);
-	base = pos.leaf->base[pos.leaf_slot];
+	base = pos.leaf->block[pos.leaf_slot].base;
 	assert_true(base || !split);
 	for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
 		assert_true(hm_index_find(file, pgoff + i, &pos));
@@ -325,14 +327,18 @@ static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
 		assert_int_equal(hm_atomic_read(&base->resident), resident);
 }
 
-static void audit_leaf(struct hm_leaf *leaf)
+/* @blocks: the blocks of a leaf, from @first on */
+static void audit_leaf(struct hm_file *file, struct hm_leaf *leaf, u64 first, u32 blocks,
+		       struct sums *sums)
 {
 	u64 resident = 0;
 	u32 nbase = 0, i;
 
-	for (i = 0; i < HM_NODE_SLOTS; i++) {
-		resident += hm_word_state(hm_atomic_read(&leaf->word[i])) != HM_ABSENT;
-		nbase += !!leaf->base[i];
+	for (i = 0; i < blocks; i++) {
+		if (leaf == file->head || first + i >= HM_HEAD_BLOCKS)
+			audit_block(file, P(first + i), sums);
+		resident += hm_word_state(hm_atomic_read(&leaf->block[i].word)) != HM_ABSENT;
+		nbase += !!leaf->block[i].base;
 	}
 	assert_int_equal(hm_atomic_read(&leaf->resident), resident);
 	assert_int_equal(leaf->nbase, nbase);
@@ -341,19 +347,16 @@ static void audit_leaf(struct hm_leaf *leaf)
 static void audit_file(struct hm_file *file, struct sums *sums)
 {
 	u64 before = sums->dirty;
-	u32 i, j, k;
+	u32 i, j;
 
+	if (file->head)
+		audit_leaf(file, file->head, 0, HM_HEAD_BLOCKS, sums);
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
-		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++) {
+		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++)
 			if (file->dir[i]->leaf[j])
-				audit_leaf(file->dir[i]->leaf[j]);
-			for (k = 0; file->dir[i]->leaf[j] && k < HM_NODE_SLOTS; k++) {
-				u64 block = ((u64)i << 2 * HM_NODE_ORDER) +
-					    ((u64)j << HM_NODE_ORDER) + k;
-
-				audit_block(file, P(block), sums);
-			}
-		}
+				audit_leaf(file, file->dir[i]->leaf[j],
+					   ((u64)i * HM_NODE_SLOTS + j) * HM_NODE_SLOTS,
+					   HM_NODE_SLOTS, sums);
 	}
 	assert_int_equal(hm_file_dirty_pages(file), sums->dirty - before);
 	/* A dirty file has a timestamp. Without one it would never expire. */

@@ -26,8 +26,15 @@ static void test_fault_requests_only_nodes_on_its_path(void **state)
 	assert_int_equal(hm_fault(env.file, pgoff, HM_ACCESS_READ, &unit), HM_FILL);
 	assert_false(hm_fill_done(&unit, 0, false));
 	/* Another leaf of the same directory needs a leaf only. */
-	assert_int_equal(hm_fault(env.file, 0, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(hm_fault(env.file, P(2 * HM_NODE_SLOTS), HM_ACCESS_READ, &unit),
+			 HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_LEAF);
+	/* The first blocks need neither a directory nor a leaf. */
+	assert_int_equal(hm_fault(env.file, P(HM_HEAD_BLOCKS), HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_LEAF);
+	assert_int_equal(hm_fault(env.file, P(HM_HEAD_BLOCKS) - 1, HM_ACCESS_READ, &unit),
+			 HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_HEAD);
 	env_end(&env);
 }
 
@@ -37,21 +44,23 @@ static void test_fault_requests_only_nodes_on_its_path(void **state)
  */
 static void test_second_of_two_equal_nodes_is_refused(void **state)
 {
-	struct hm_unit unit;
+	const u64 far = P(HM_NODE_SLOTS);
 	struct env env;
 	u32 kind;
 
-	env_start(&env, 8, 1, BYTES(4));
-	fault(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE), &unit);
-	assert_false(hm_fill_done(&unit, 0, false));
+	env_start(&env, 8, 1, BYTES(HM_NODE_SLOTS + 4));
+	bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, far, HM_ACCESS(.size = HM_SIZE_BASE));
 	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
 		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
 
-		assert_false(hm_file_add_node(env.file, 0, (enum hm_node_kind)kind, mem,
-					      hm_file_size(env.file), NULL, NULL));
+		assert_false(hm_file_add_node(env.file, kind == HM_NODE_HEAD ? 0 : far,
+					      (enum hm_node_kind)kind, mem, hm_file_size(env.file),
+					      NULL, NULL));
 		free(mem);
 	}
 	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
+	assert_int_equal(state_of(env.file, far), HM_CLEAN);
 	env_end(&env);
 }
 
@@ -65,8 +74,8 @@ static void test_each_node_is_returned_once(void **state)
 
 	env_start(&env, 8, 1, BYTES(4));
 	file = env_open(&env, FILE_MAX);
-	bring(file, 1, HM_ACCESS(.size = HM_SIZE_BASE)); /* dir, leaf, base */
-	bring(file, P(HM_NODE_SLOTS), HM_ACCESS_READ); /* leaf */
+	bring(file, 1, HM_ACCESS(.size = HM_SIZE_BASE)); /* head, base */
+	bring(file, P(HM_NODE_SLOTS), HM_ACCESS_READ); /* dir, leaf */
 	bring(file, LAST_PAGE - HM_BLOCK_PAGES, HM_ACCESS_READ); /* dir, leaf */
 	drop(file, 0, ~0ull, true);
 	hm_file_destroy(file);
@@ -186,28 +195,38 @@ static void test_nodes_without_units_are_freed(void **state)
 {
 	struct hm_unit unit;
 	struct env env;
+	const u64 far = P(HM_NODE_SLOTS);
 	u64 dir;
 
 	frees_nodes = true;
 	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
-	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, far + P(1), HM_ACCESS(.size = HM_SIZE_BASE));
 	dir = hm_node_bytes(HM_NODE_DIR);
-	bring(env.file, P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
-	bring(env.file, P(2), HM_ACCESS_READ);
+	bring(env.file, far + P(1) + 1, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, far + P(2), HM_ACCESS_READ);
 	assert_int_equal(hm_cache_index_bytes(env.cache),
 			 dir + hm_node_bytes(HM_NODE_LEAF) + hm_node_bytes(HM_NODE_BASE));
-	drop(env.file, P(1), P(1) + 1, false);
+	drop(env.file, far + P(1), far + P(1) + 1, false);
 	assert_int_equal(hm_cache_index_bytes(env.cache),
 			 dir + hm_node_bytes(HM_NODE_LEAF) + hm_node_bytes(HM_NODE_BASE));
-	drop(env.file, P(1) + 1, P(2), false);
+	drop(env.file, far + P(1) + 1, far + P(2), false);
 	assert_int_equal(hm_cache_index_bytes(env.cache), dir + hm_node_bytes(HM_NODE_LEAF));
-	assert_int_equal(state_of(env.file, P(1)), HM_ABSENT);
-	drop(env.file, P(2), P(3), false);
+	assert_int_equal(state_of(env.file, far + P(1)), HM_ABSENT);
+	drop(env.file, far + P(2), far + P(3), false);
 	assert_int_equal(hm_cache_index_bytes(env.cache), dir);
-	assert_int_equal(hm_fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(hm_fault(env.file, far + P(1), HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_LEAF);
-	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
+	bring(env.file, far + P(1), HM_ACCESS(.size = HM_SIZE_BASE, .write = true));
 	assert_int_equal(write_all(env.file), 1);
+
+	/* The same for the head. */
+	bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
+	dir = hm_cache_index_bytes(env.cache) - hm_node_bytes(HM_NODE_HEAD) -
+	      hm_node_bytes(HM_NODE_BASE);
+	drop(env.file, 0, 1, false);
+	assert_int_equal(hm_cache_index_bytes(env.cache), dir);
+	assert_int_equal(hm_fault(env.file, 0, HM_ACCESS_READ, &unit), HM_NO_NODE);
+	assert_int_equal(unit.err, HM_NODE_HEAD);
 	env_end(&env);
 }
 
@@ -255,7 +274,7 @@ static void test_empty_nodes_are_listed_until_used_again_or_freed(void **state)
 	free_empty_nodes(&env);
 	assert_int_equal(hm_cache_index_excess(env.cache), 0);
 	assert_int_equal(hm_cache_index_bytes(env.cache), hm_node_bytes(HM_NODE_DIR) +
-								  hm_node_bytes(HM_NODE_LEAF) +
+								  hm_node_bytes(HM_NODE_HEAD) +
 								  2 * hm_node_bytes(HM_NODE_BASE));
 	for (i = 0; i < 2 * BLOCK; i++)
 		touch(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
@@ -340,7 +359,7 @@ static void test_nodes_of_failed_fills_are_listed(void **state)
 	assert_false(hm_fill_done(&unit, -EIO, false));
 	assert_int_equal(hm_cache_empty_count(env.cache), 2);
 	free_empty_nodes(&env);
-	assert_int_equal(hm_cache_index_bytes(env.cache), hm_node_bytes(HM_NODE_DIR));
+	assert_int_equal(hm_cache_index_bytes(env.cache), 0);
 	env_end(&env);
 }
 
@@ -361,18 +380,17 @@ static void test_leaf_from_before_a_write_is_refused(void **state)
 	frees_nodes = true;
 	for (i = 0; i < 2; i++) {
 		env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
-		add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
 		leaf = calloc(1, sizeof(*leaf));
 		hm_file_prepare_node(env.file, P(1), leaf);
-		add_node(env.file, P(1), HM_NODE_LEAF, holes, NULL);
+		add_node(env.file, P(1), HM_NODE_HEAD, holes, NULL);
 		assert_int_equal(fault(env.file, P(1), HM_ACCESS(.size = sizes[i]), &unit),
 				 HM_ZERO);
 		assert_false(hm_fill_done(&unit, 0, true));
 		assert_int_equal(write_all(env.file), 1);
 		drop(env.file, 0, ~0ull, false);
-		assert_false(hm_file_add_node(env.file, P(1), HM_NODE_LEAF, leaf,
+		assert_false(hm_file_add_node(env.file, P(1), HM_NODE_HEAD, leaf,
 					      hm_file_size(env.file), holes, NULL));
-		add_node(env.file, P(1), HM_NODE_LEAF, NULL, NULL);
+		add_node(env.file, P(1), HM_NODE_HEAD, NULL, NULL);
 		assert_int_equal(fault(env.file, P(1), HM_ACCESS_READ, &unit), HM_FILL);
 		assert_false(hm_fill_done(&unit, 0, false));
 		free(leaf);
@@ -391,7 +409,7 @@ static void test_dirty_bit_without_a_leaf_is_stale(void **state)
 
 	frees_nodes = true;
 	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
-	bring(env.file, P(1), HM_ACCESS_READ);
+	bring(env.file, P(HM_HEAD_BLOCKS), HM_ACCESS_READ);
 	drop(env.file, 0, ~0ull, false);
 	hm_bit_set(env.file->dir[0]->dirty, 0);
 	hm_bit_set(env.file->dirty, 0);
@@ -584,8 +602,11 @@ static void test_unallocated_and_without_data_are_separate(void **state)
 	struct env env;
 
 	env_start(&env, 8, 1, BYTES(8));
-	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
-	add_node(env.file, 0, HM_NODE_LEAF, zero_fill, needs_alloc);
+	if (HM_HEAD_BLOCKS <= 6) {
+		add_node(env.file, P(6), HM_NODE_DIR, NULL, NULL);
+		add_node(env.file, P(6), HM_NODE_LEAF, NULL, NULL);
+	}
+	add_node(env.file, 0, HM_NODE_HEAD, zero_fill, needs_alloc);
 	assert_false(hm_needs_alloc(env.file, P(0)));
 	assert_true(hm_needs_alloc(env.file, P(1)));
 	assert_true(hm_needs_alloc(env.file, P(2)));
@@ -653,8 +674,7 @@ static void test_partial_holes_are_recorded_in_split_blocks_only(void **state)
 	struct env env;
 
 	env_start(&env, 16, 1, BYTES(8));
-	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
-	add_node(env.file, 0, HM_NODE_LEAF, NULL, NULL);
+	add_node(env.file, 0, HM_NODE_HEAD, NULL, NULL);
 	/* In a block that is not split, a partial hole is not recorded, but partial data is. */
 	hm_file_set_zero_fill(env.file, P(1) + 1, 3, true);
 	assert_false(hm_is_zero_fill(env.file, P(1) + 2));
@@ -697,15 +717,13 @@ static void test_split_and_join_preserve_holes(void **state)
 	u32 i;
 
 	env_start(&env, 16, 1, BYTES(2 * HM_NODE_SLOTS));
-	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) + P(3) + 1), P(HM_NODE_SLOTS));
-	assert_int_equal(hm_leaf_start(P(HM_NODE_SLOTS) - 1), 0);
+	assert_int_equal(hm_node_start(P(HM_NODE_SLOTS) + P(3) + 1, HM_NODE_LEAF),
+			 P(HM_NODE_SLOTS));
+	assert_int_equal(hm_node_start(P(HM_NODE_SLOTS) - 1, HM_NODE_LEAF), 0);
 	assert_false(hm_is_zero_fill(env.file, P(2)));
 	assert_true(hm_file_lacks_node(env.file, P(2), &kind));
-	assert_int_equal(kind, HM_NODE_DIR);
-	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
-	assert_true(hm_file_lacks_node(env.file, P(2), &kind));
-	assert_int_equal(kind, HM_NODE_LEAF);
-	add_node(env.file, 0, HM_NODE_LEAF, zero_fill, NULL);
+	assert_int_equal(kind, HM_NODE_HEAD);
+	add_node(env.file, 0, HM_NODE_HEAD, zero_fill, NULL);
 	assert_false(hm_file_lacks_node(env.file, P(2), &kind));
 	assert_false(hm_is_zero_fill(env.file, P(1)));
 	assert_true(hm_is_zero_fill(env.file, P(2)));
@@ -767,8 +785,7 @@ static void test_node_of_old_file_size_is_refused(void **state)
 	env_start(&env, 8, 1, BYTES(1) + HM_PAGE_SIZE);
 	mem = aligned_alloc(64, (hm_node_bytes(HM_NODE_BASE) + 63) & ~(size_t)63);
 	memset(mem, 0, hm_node_bytes(HM_NODE_BASE));
-	add_node(env.file, 0, HM_NODE_DIR, NULL, NULL);
-	add_node(env.file, 0, HM_NODE_LEAF, NULL, NULL);
+	add_node(env.file, 0, HM_NODE_HEAD, NULL, NULL);
 	hm_file_set_size(env.file, BYTES(2));
 	hm_file_set_zero_fill(env.file, P(1) + 1, BLOCK - 1, true);
 	assert_false(hm_file_add_node(env.file, P(1), HM_NODE_BASE, mem, BYTES(1) + HM_PAGE_SIZE,
@@ -802,7 +819,8 @@ static void test_appender_does_not_delay_nodes_in_front_of_end(void **state)
 
 		mem = memset(aligned_alloc(64, bytes), 0, bytes);
 		hm_file_set_size(env.file, size + 100);
-		assert_true(hm_file_add_node(env.file, P(1), kinds[i], mem, size, NULL, NULL));
+		assert_true(hm_file_add_node(env.file, P(HM_HEAD_BLOCKS), kinds[i], mem, size, NULL,
+					     NULL));
 	}
 	/* The base node of the block at the end of the file, and the leaf in front of a cut. */
 	add_node(env.file, 2 * P(HM_NODE_SLOTS), HM_NODE_LEAF, NULL, NULL);
@@ -832,7 +850,7 @@ static void test_blocks_without_leaf_are_skipped(void **state)
 	hm_file_set_zero_fill(env.file, P(1), P(2 * HM_NODE_SLOTS), true);
 	assert_false(hm_is_zero_fill(env.file, 0));
 	assert_true(hm_is_zero_fill(env.file, P(1)));
-	assert_true(hm_is_zero_fill(env.file, P(HM_NODE_SLOTS - 1)));
+	assert_true(hm_is_zero_fill(env.file, P(HM_HEAD_BLOCKS - 1)));
 	assert_true(hm_is_zero_fill(env.file, P(2 * HM_NODE_SLOTS)));
 	assert_false(hm_is_zero_fill(env.file, P(2 * HM_NODE_SLOTS + 1)));
 	assert_int_equal(fault(env.file, P(HM_NODE_SLOTS), HM_ACCESS_READ, &unit), HM_FILL);

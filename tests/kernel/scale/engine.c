@@ -43,7 +43,7 @@ static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
 static struct machine_member container_names[] = { AT(hm_container, free, "container"), END };
 static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
 static struct machine_member file_names[] = {
-	AT(hm_file, cache, "file->cache, size"),
+	AT(hm_file, cache, "file->cache, size, head"),
 	AT(hm_file, dirty_counter, "file->dirty_counter"),
 	AT(hm_file, dirty_since, "file->dirty_since"),
 	AT(hm_file, dirty_lock, "file->dirty_lock"),
@@ -64,8 +64,7 @@ static struct machine_member dir_names[] = {
 static struct machine_member leaf_names[] = {
 	AT(hm_leaf, dirty, "leaf->dirty"),
 	AT(hm_leaf, zero_fill, "leaf->zero_fill"),
-	AT(hm_leaf, word, "leaf->word"),
-	AT(hm_leaf, base, "leaf->base"),
+	AT(hm_leaf, block, "leaf->block"),
 	END,
 };
 static struct machine_member base_names[] = {
@@ -205,8 +204,10 @@ u64 engine_submit(u64 pages)
 /* --- an engine ------------------------------------------------------------------------------- */
 
 static const u64 node_stride[] = { sizeof(struct hm_dir), sizeof(struct hm_leaf),
+				   offsetof(struct hm_leaf, block[HM_HEAD_BLOCKS]),
 				   sizeof(struct hm_base) };
-static struct machine_member *const node_names[] = { dir_names, leaf_names, base_names };
+static struct machine_member *const node_names[] = { dir_names, leaf_names, leaf_names,
+						     base_names };
 
 enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, struct hm_access access,
 				struct hm_unit *unit)

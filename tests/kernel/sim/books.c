@@ -69,14 +69,14 @@ static void check_used(bool used, u64 first, u64 pages)
 		  (unsigned long long)pages, (unsigned long long)first);
 }
 
-static void check_leaf(const struct hm_leaf *leaf, u64 first)
+static void check_leaf(const struct hm_leaf *leaf, u64 first, u32 blocks)
 {
 	u32 units = 0, nbase = 0, pages, i, j;
 
-	for (i = 0; i < HM_NODE_SLOTS; i++) {
-		const struct hm_base *base = leaf->base[i];
+	for (i = 0; i < blocks; i++) {
+		const struct hm_base *base = leaf->block[i].base;
 
-		units += hm_word_state(hm_atomic_read(&leaf->word[i])) != HM_ABSENT;
+		units += hm_word_state(hm_atomic_read(&leaf->block[i].word)) != HM_ABSENT;
 		nbase += !!base;
 		for (j = pages = 0; base && j < HM_BLOCK_PAGES; j++) {
 			enum hm_state state = hm_word_state(hm_atomic_read(&base->word[j]));
@@ -88,7 +88,7 @@ static void check_leaf(const struct hm_leaf *leaf, u64 first)
 			  "a node of base pages with %u units counts %llu", pages,
 			  (unsigned long long)hm_atomic_read(&base->resident));
 	}
-	check_used(units || nbase, first, (u64)HM_NODE_SLOTS * HM_BLOCK_PAGES);
+	check_used(units || nbase, first, (u64)blocks * HM_BLOCK_PAGES);
 	sim_check(hm_atomic_read(&leaf->resident) == units && leaf->nbase == nbase,
 		  "a leaf with %u units and %u nodes counts %llu and %u", units, nbase,
 		  (unsigned long long)hm_atomic_read(&leaf->resident), leaf->nbase);
@@ -100,6 +100,10 @@ static void check_nodes(struct hm_file *file)
 	const struct hm_node *node;
 	u32 nodes = 0, i, j;
 
+	if (file->head) {
+		check_leaf(file->head, 0, HM_HEAD_BLOCKS);
+		nodes += 1 + file->head->nbase;
+	}
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
 		nodes += !!file->dir[i];
 		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++) {
@@ -108,7 +112,8 @@ static void check_nodes(struct hm_file *file)
 			if (!leaf)
 				continue;
 			check_leaf(leaf,
-				   ((u64)i * HM_NODE_SLOTS + j) * HM_NODE_SLOTS * HM_BLOCK_PAGES);
+				   ((u64)i * HM_NODE_SLOTS + j) * HM_NODE_SLOTS * HM_BLOCK_PAGES,
+				   HM_NODE_SLOTS);
 			nodes += 1 + leaf->nbase;
 		}
 	}
