@@ -224,7 +224,8 @@ bool hm_dirty_next(struct hm_file *file, u64 from, u64 end, u64 *pgoff)
 		return *pgoff < end;
 	for (; (slot = hm_dirty_next_bit(file->dirty, slot, HM_NODE_SLOTS)) < HM_NODE_SLOTS;
 	     slot++) {
-		struct hm_dir *dir = hm_ptr_read(&file->dir[slot]);
+		/* There is a root: the bit was set after it, and hm_dirty_next_bit() acquires. */
+		struct hm_dir *dir = hm_ptr_read(hm_file_dir(file, slot));
 		u64 start = (u64)slot << shift;
 
 		if (start >= end)

@@ -2,7 +2,7 @@
 /*
  * The index: from a page of a file to the state word of its unit.
  *
- * As in the papers, it is a radix tree under RCU. A lookup is three dependent loads.
+ * As in the papers, it is a radix tree under RCU. A lookup is two to four dependent loads.
  *
  * hm_file_take_empty() removes nodes without cached units. Each leaf and each node of base pages
  * counts its units. A task counts a unit before it claims the absent unit:
@@ -30,6 +30,8 @@
 size_t hm_node_bytes(enum hm_node_kind kind)
 {
 	switch (kind) {
+	case HM_NODE_ROOT:
+		return sizeof(struct hm_root);
 	case HM_NODE_DIR:
 		return sizeof(struct hm_dir);
 	case HM_NODE_LEAF:
@@ -46,6 +48,8 @@ size_t hm_node_bytes(enum hm_node_kind kind)
 static u64 hm_index_pages(enum hm_node_kind kind)
 {
 	switch (kind) {
+	case HM_NODE_ROOT:
+		return HM_FILE_BLOCKS_MAX << HM_BLOCK_ORDER;
 	case HM_NODE_DIR:
 		return (u64)HM_NODE_SLOTS << (HM_NODE_ORDER + HM_BLOCK_ORDER);
 	case HM_NODE_LEAF:
@@ -66,6 +70,7 @@ u64 hm_node_start(u64 pgoff, enum hm_node_kind kind)
 static inline bool hm_index_find_pos(struct hm_file *file, u64 pgoff, struct hm_pos *pos)
 {
 	u64 block = hm_block_of(pgoff);
+	struct hm_dir **dir;
 
 	pos->file = file;
 	pos->leaf_slot = (u32)(block & (HM_NODE_SLOTS - 1));
@@ -78,7 +83,7 @@ static inline bool hm_index_find_pos(struct hm_file *file, u64 pgoff, struct hm_
 		pos->missing = HM_NODE_HEAD;
 		return pos->leaf;
 	}
-	pos->missing = HM_NODE_DIR;
+	pos->missing = HM_NODE_ROOT;
 	/* In the kernel an assertion only warns, so return before the lookup. */
 	if (block >= HM_FILE_BLOCKS_MAX) {
 		hm_assert(!"a lookup is for a page that a file can have");
@@ -86,7 +91,11 @@ static inline bool hm_index_find_pos(struct hm_file *file, u64 pgoff, struct hm_
 	}
 	pos->dir_slot = (u32)((block >> HM_NODE_ORDER) & (HM_NODE_SLOTS - 1));
 	pos->root_slot = (u32)(block >> (2 * HM_NODE_ORDER));
-	pos->dir = hm_ptr_read(&file->dir[pos->root_slot]);
+	dir = hm_file_dir(file, pos->root_slot);
+	if (!dir)
+		return false;
+	pos->dir = hm_ptr_read(dir);
+	pos->missing = HM_NODE_DIR;
 	if (!pos->dir)
 		return false;
 	pos->leaf = hm_ptr_read(&pos->dir->leaf[pos->dir_slot]);
@@ -471,14 +480,15 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 
 /*
  * Return true if the size has changed from @then to another size, and the end of the file was
- * within the range of a leaf or of a base node at any time in between. A directory has no bitmaps.
+ * within the range of a leaf or of a base node at any time in between. A root or directory has no
+ * bitmaps.
  */
 static bool hm_index_range_changed(const struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
 				   u64 then)
 {
 	u64 now = hm_atomic_read(&file->size), start = hm_node_start(pgoff, kind);
 
-	if (now == then || kind == HM_NODE_DIR)
+	if (now == then || kind <= HM_NODE_DIR)
 		return false;
 	return (now < then ? now : then) < (start + hm_index_pages(kind)) << HM_PAGE_SHIFT &&
 	       (now < then ? then : now) > start << HM_PAGE_SHIFT;
@@ -562,8 +572,11 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 	    hm_index_hole_filled(file, pgoff, kind, mem))
 		goto out;
 	switch (kind) {
+	case HM_NODE_ROOT:
+		added = hm_ptr_install(&file->root, (struct hm_root *)mem);
+		break;
 	case HM_NODE_DIR:
-		added = hm_ptr_install(&file->dir[pos.root_slot], (struct hm_dir *)mem);
+		added = hm_ptr_install(hm_file_dir(file, pos.root_slot), (struct hm_dir *)mem);
 		break;
 	case HM_NODE_LEAF:
 	case HM_NODE_HEAD:

@@ -195,7 +195,7 @@ struct hm_cache {
 /* --- the index -------------------------------------------------------------- */
 
 /*
- * Three levels of nodes over the blocks, and a node of base pages under each split block. The first
+ * Levels of nodes over the blocks, and a node of base pages under each split block. The first
  * blocks of each file are in a node of their own, its head, which is small. Lookups take no lock:
  * see hm_index_guard(). The dirty bitmap of a node has a bit for each child with a dirty unit: the
  * ordered walk over dirty units uses it.
@@ -255,6 +255,11 @@ struct hm_dir {
 	struct hm_leaf *leaf[HM_NODE_SLOTS];
 };
 
+struct hm_root {
+	struct hm_node node;
+	struct hm_dir *dir[HM_NODE_SLOTS];
+};
+
 /* One sequential reader or writer; see stream.c. */
 struct hm_stream {
 	u64 next; /* the page that it is expected to access next */
@@ -281,7 +286,8 @@ struct hm_dirty_counter {
 
 /*
  * Counters of write-backs to blocks without data. A leaf always uses the same counter, and
- * neighbouring leaves use different ones. See hm_file_prepare_node().
+ * neighbouring leaves use different ones. Only the head and the first leaf share one: a write-back
+ * to one of them can repeat the preparation of the other. See hm_file_prepare_node().
  */
 #define HM_FILLED_COUNTERS 16u
 
@@ -292,6 +298,8 @@ struct hm_file {
 	hm_atomic_t size; /* A: bytes */
 	hm_atomic_t needs_alloc; /* A: 1 = a node has, or had, a bit set in @needs_alloc */
 	struct hm_leaf *head; /* NA: the leaf of the first blocks */
+	struct hm_dir *first_dir; /* NA */
+	struct hm_root *root; /* NA: the other directories, of a file beyond 512 GB */
 
 	struct hm_dirty_counter dirty_counter[HM_DIRTY_COUNTERS]; /* A */
 	/* Read by all stores but rarely written: not in a cache line of the counters. */
@@ -316,9 +324,18 @@ struct hm_file {
 
 	/* A: set by stores; cleared under dirty_lock */
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)] __attribute__((aligned(64)));
-
-	struct hm_dir *dir[HM_NODE_SLOTS] __attribute__((aligned(64))); /* NA */
 };
+
+/* The pointer to a directory of a file. NULL: the root is missing. */
+static inline struct hm_dir **hm_file_dir(struct hm_file *file, u32 slot)
+{
+	struct hm_root *root;
+
+	if (!slot)
+		return &file->first_dir;
+	root = hm_ptr_read(&file->root);
+	return root ? &root->dir[slot] : NULL;
+}
 
 /* The position of a unit in the index. */
 struct hm_pos {

@@ -34,10 +34,10 @@
 #define HM_BLOCK_SHIFT (HM_BLOCK_ORDER + HM_PAGE_SHIFT)
 #define HM_BLOCK_SIZE (1u << HM_BLOCK_SHIFT)
 #define HM_NODE_SLOTS (1u << HM_NODE_ORDER)
-/* The blocks at the start of a file have a leaf of their own, so that a small file needs no other. */
+/* The first blocks of a file have a leaf of their own, so that a small file needs no other. */
 #define HM_HEAD_BLOCKS (2u << HM_NODE_ORDER / 3)
 
-/* The largest file: three levels of nodes over blocks (256 TB by default). */
+/* The largest file: a root, its directories, and their leaves (256 TB by default). */
 #define HM_FILE_BLOCKS_MAX ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
 
 #define HM_NO_FRAME_ID 0xffffffffu
@@ -87,12 +87,14 @@ enum hm_state {
 
 /**
  * enum hm_node_kind - kinds of index nodes
+ * @HM_NODE_ROOT: pointers to directories, except to the first one
  * @HM_NODE_DIR: pointers to leaves
  * @HM_NODE_LEAF: HM_NODE_SLOTS blocks
  * @HM_NODE_HEAD: a leaf for the first HM_HEAD_BLOCKS blocks, below no directory
  * @HM_NODE_BASE: the base pages of a block
  */
 enum hm_node_kind {
+	HM_NODE_ROOT,
 	HM_NODE_DIR,
 	HM_NODE_LEAF,
 	HM_NODE_HEAD,

@@ -20,8 +20,8 @@ static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
 
 int hugemap_index_setup(void)
 {
-	static const char *const name[] = { "hugemap_dir", "hugemap_leaf", "hugemap_head",
-					    "hugemap_base" };
+	static const char *const name[] = { "hugemap_root", "hugemap_dir", "hugemap_leaf",
+					    "hugemap_head", "hugemap_base" };
 	u32 i;
 
 	/*
@@ -173,11 +173,11 @@ static u32 index_part_of(const struct parts *parts, loff_t pos)
 }
 
 /*
- * Find the parts that hold no data, and the parts that have a hole: set their bits. If the lower file system cannot
- * report this, all parts hold data. A part beyond the end of the file holds no data; it becomes a
- * hole when the file grows, and the core learns of the growth first. The number of seeks is
- * proportional to the number of parts, even if each second block of the lower file is a hole.
- * Return 0, or -EINTR after a fatal signal.
+ * Find the parts that hold no data, and the parts that have a hole: set their bits. If the lower
+ * file system cannot report this, all parts hold data. A part beyond the end of the file holds no
+ * data; it becomes a hole when the file grows, and the core learns of the growth first. The number
+ * of seeks is proportional to the number of parts, even if each second block of the lower file is a
+ * hole. Return 0, or -EINTR after a fatal signal.
  */
 static int index_find_holes(struct hugemap_inode *hi, const struct parts *parts,
 			    unsigned long *zero_fill, unsigned long *holes)
@@ -246,7 +246,7 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 		parts.shift = HM_PAGE_SHIFT;
 		if (hm_needs_alloc(hi->hfile, pgoff))
 			err = index_find_holes(hi, &parts, zero_fill, holes);
-	} else if (kind != HM_NODE_DIR) {
+	} else if (kind > HM_NODE_DIR) {
 		err = index_find_holes(hi, &parts, zero_fill, holes);
 	}
 	hugemap_race_point("index: holes known, node not there");

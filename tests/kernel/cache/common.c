@@ -352,9 +352,11 @@ static void audit_file(struct hm_file *file, struct sums *sums)
 	if (file->head)
 		audit_leaf(file, file->head, 0, HM_HEAD_BLOCKS, sums);
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
-		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++)
-			if (file->dir[i]->leaf[j])
-				audit_leaf(file, file->dir[i]->leaf[j],
+		struct hm_dir **dir = hm_file_dir(file, i);
+
+		for (j = 0; dir && *dir && j < HM_NODE_SLOTS; j++)
+			if ((*dir)->leaf[j])
+				audit_leaf(file, (*dir)->leaf[j],
 					   ((u64)i * HM_NODE_SLOTS + j) * HM_NODE_SLOTS,
 					   HM_NODE_SLOTS, sums);
 	}

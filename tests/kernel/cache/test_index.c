@@ -76,7 +76,7 @@ static void test_each_node_is_returned_once(void **state)
 	file = env_open(&env, FILE_MAX);
 	bring(file, 1, HM_ACCESS(.size = HM_SIZE_BASE)); /* head, base */
 	bring(file, P(HM_NODE_SLOTS), HM_ACCESS_READ); /* dir, leaf */
-	bring(file, LAST_PAGE - HM_BLOCK_PAGES, HM_ACCESS_READ); /* dir, leaf */
+	bring(file, LAST_PAGE - HM_BLOCK_PAGES, HM_ACCESS_READ); /* root, dir, leaf */
 	drop(file, 0, ~0ull, true);
 	hm_file_destroy(file);
 	while ((node = hm_file_take_node(file))) {
@@ -85,7 +85,7 @@ static void test_each_node_is_returned_once(void **state)
 			assert_ptr_not_equal(seen[i], node);
 		seen[n++] = node;
 	}
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
 	for (i = 0; i < n; i++)
 		free(seen[i]);
 	env.all[1] = NULL;
@@ -411,11 +411,11 @@ static void test_dirty_bit_without_a_leaf_is_stale(void **state)
 	env_start(&env, 8, 1, BYTES(2 * HM_NODE_SLOTS));
 	bring(env.file, P(HM_HEAD_BLOCKS), HM_ACCESS_READ);
 	drop(env.file, 0, ~0ull, false);
-	hm_bit_set(env.file->dir[0]->dirty, 0);
+	hm_bit_set(env.file->first_dir->dirty, 0);
 	hm_bit_set(env.file->dirty, 0);
 	assert_int_equal(hm_writeback(env.file, &at, ~0ull, HM_BLOCK_PAGES, true, &run),
 			 HM_WB_DONE);
-	assert_false(hm_bit_test(env.file->dir[0]->dirty, 0));
+	assert_false(hm_bit_test(env.file->first_dir->dirty, 0));
 	env_end(&env);
 }
 
@@ -445,8 +445,9 @@ static void random_touches_keep_the_index_small(enum hm_size size)
 		if (hm_cache_index_bytes(env.cache) > max)
 			max = hm_cache_index_bytes(env.cache);
 	}
-	assert_true(max <= env.cache->index_limit + hm_node_bytes(HM_NODE_DIR) +
-				   hm_node_bytes(HM_NODE_LEAF) + hm_node_bytes(HM_NODE_BASE));
+	assert_true(max <= env.cache->index_limit + hm_node_bytes(HM_NODE_ROOT) +
+				   hm_node_bytes(HM_NODE_DIR) + hm_node_bytes(HM_NODE_LEAF) +
+				   hm_node_bytes(HM_NODE_BASE));
 	print_message("%llu KB of index, limit %llu KB\n", (unsigned long long)max >> 10,
 		      (unsigned long long)env.cache->index_limit >> 10);
 	env_end(&env);
@@ -903,8 +904,7 @@ static void test_read_mostly_fields_share_no_written_line(void **state)
 	assert_true(LAST_LINE(hm_file, needs_alloc) < LINE(hm_file, stream_lock));
 	assert_true(LAST_LINE(hm_file, dirty_since) < LINE(hm_file, dirty_lock));
 	assert_true(LAST_LINE(hm_file, stream) < LINE(hm_file, node_lock));
-	assert_true(LINE(hm_file, node_lock) < LINE(hm_file, dir));
-	assert_true(LAST_LINE(hm_file, dirty) < LINE(hm_file, dir));
+	assert_true(LAST_LINE(hm_file, root) < LINE(hm_file, dirty_counter));
 }
 
 static const struct CMUnitTest tests[] = {

@@ -43,7 +43,7 @@ static struct machine_member desc_names[] = { AT(hm_desc, word, "desc"), END };
 static struct machine_member container_names[] = { AT(hm_container, free, "container"), END };
 static struct machine_member ghost_names[] = { { 0, "ghosts", 0, 0 }, END };
 static struct machine_member file_names[] = {
-	AT(hm_file, cache, "file->cache, size, head"),
+	AT(hm_file, cache, "file->cache, size, head, first_dir"),
 	AT(hm_file, dirty_counter, "file->dirty_counter"),
 	AT(hm_file, dirty_since, "file->dirty_since"),
 	AT(hm_file, dirty_lock, "file->dirty_lock"),
@@ -53,7 +53,6 @@ static struct machine_member file_names[] = {
 	AT(hm_file, stream, "file->stream"),
 	AT(hm_file, node_lock, "file->node_lock"),
 	AT(hm_file, dirty, "file->dirty"),
-	AT(hm_file, dir, "file->dir"),
 	END,
 };
 static struct machine_member dir_names[] = {
@@ -203,10 +202,11 @@ u64 engine_submit(u64 pages)
 
 /* --- an engine ------------------------------------------------------------------------------- */
 
-static const u64 node_stride[] = { sizeof(struct hm_dir), sizeof(struct hm_leaf),
+static const u64 node_stride[] = { sizeof(struct hm_root), sizeof(struct hm_dir),
+				   sizeof(struct hm_leaf),
 				   offsetof(struct hm_leaf, block[HM_HEAD_BLOCKS]),
 				   sizeof(struct hm_base) };
-static struct machine_member *const node_names[] = { dir_names, leaf_names, leaf_names,
+static struct machine_member *const node_names[] = { dir_names, dir_names, leaf_names, leaf_names,
 						     base_names };
 
 enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, struct hm_access access,

@@ -98,16 +98,18 @@ static void check_leaf(const struct hm_leaf *leaf, u64 first, u32 blocks)
 static void check_nodes(struct hm_file *file)
 {
 	const struct hm_node *node;
-	u32 nodes = 0, i, j;
+	u32 nodes = !!file->root, i, j;
 
 	if (file->head) {
 		check_leaf(file->head, 0, HM_HEAD_BLOCKS);
 		nodes += 1 + file->head->nbase;
 	}
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
-		nodes += !!file->dir[i];
-		for (j = 0; file->dir[i] && j < HM_NODE_SLOTS; j++) {
-			const struct hm_leaf *leaf = file->dir[i]->leaf[j];
+		struct hm_dir **dir = hm_file_dir(file, i);
+
+		nodes += dir && *dir;
+		for (j = 0; dir && *dir && j < HM_NODE_SLOTS; j++) {
+			const struct hm_leaf *leaf = (*dir)->leaf[j];
 
 			if (!leaf)
 				continue;
