@@ -17,6 +17,7 @@
 DEFINE_SRCU(hugemap_files_srcu);
 
 static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
+static struct kmem_cache *file_cache; /* struct hugemap_file_mem */
 
 int hugemap_index_setup(void)
 {
@@ -24,6 +25,11 @@ int hugemap_index_setup(void)
 					    "hugemap_head", "hugemap_base" };
 	u32 i;
 
+	file_cache = kmem_cache_create("hugemap_file",
+				       sizeof(struct hugemap_file_mem) + hm_file_bytes(), 64,
+				       SLAB_ACCOUNT, NULL);
+	if (!file_cache)
+		return -ENOMEM;
 	/*
 	 * No SLAB_RECLAIM_ACCOUNT, which would make the nodes count as available memory: they stay
 	 * as long as units below them are cached.
@@ -49,6 +55,8 @@ void hugemap_index_teardown(void)
 		kmem_cache_destroy(node_cache[i]);
 		node_cache[i] = NULL;
 	}
+	kmem_cache_destroy(file_cache);
+	file_cache = NULL;
 }
 
 int hugemap_need_file(struct hugemap_inode *hi)
@@ -61,7 +69,7 @@ int hugemap_need_file(struct hugemap_inode *hi)
 
 	if (likely(smp_load_acquire(&hi->hfile)))
 		return 0;
-	mem = kvzalloc(sizeof(*mem) + hm_file_bytes(), GFP_KERNEL_ACCOUNT);
+	mem = kmem_cache_zalloc(file_cache, GFP_KERNEL);
 	if (!mem)
 		return -ENOMEM;
 	mem->hi = hi;
@@ -70,7 +78,7 @@ int hugemap_need_file(struct hugemap_inode *hi)
 	 * task sees hi->hfile, or this one sees the new size.
 	 */
 	if (down_read_killable(&mapping->invalidate_lock)) {
-		kvfree(mem);
+		kfree(mem);
 		return -EINTR;
 	}
 	spin_lock(&mount->files_lock);
@@ -88,7 +96,7 @@ int hugemap_need_file(struct hugemap_inode *hi)
 	}
 	spin_unlock(&mount->files_lock);
 	filemap_invalidate_unlock_shared(mapping);
-	kvfree(mem);
+	kfree(mem);
 	return err;
 }
 
@@ -113,7 +121,7 @@ void hugemap_data_free(struct hugemap_inode *hi)
 		kfree(node);
 		cond_resched();
 	}
-	kvfree(hi->data->file_mem);
+	kfree(hi->data->file_mem);
 }
 
 static void index_free_node(struct rcu_head *rcu)
