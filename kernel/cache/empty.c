@@ -31,7 +31,7 @@ static bool hm_empty_is_recent(const struct hm_cache *cache, const struct hm_emp
 /* Add a place to the list, unless the list has @max places. Return false if it has. */
 static bool hm_empty_add(const struct hm_pos *pos, u64 pgoff, u32 max)
 {
-	const struct hm_empty place = { pos->file, hm_block_start(pgoff) };
+	const struct hm_empty place = { pos->file, hm_index_empty_place(pos, pgoff) };
 	struct hm_cache *cache = pos->file->cache;
 	bool listed, room;
 

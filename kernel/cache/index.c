@@ -646,6 +646,16 @@ u32 hm_index_empty_bytes(const struct hm_pos *pos)
 	return hm_atomic_read(&pos->leaf->resident) ? 0 : pos->leaf->node.bytes;
 }
 
+/* A leaf is named by its last block, because the first blocks of a file are in the head. */
+u64 hm_index_empty_place(const struct hm_pos *pos, u64 pgoff)
+{
+	u32 last = (pos->dir ? HM_NODE_SLOTS : HM_HEAD_BLOCKS) - 1;
+
+	if (hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base))
+		return hm_block_start(pgoff);
+	return hm_block_start(pgoff) + ((u64)(last - pos->leaf_slot) << HM_BLOCK_ORDER);
+}
+
 u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NODES])
 {
 	hm_index_guard();
