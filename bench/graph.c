@@ -259,10 +259,10 @@ static void graph_run_turn(struct graph_bench *bench, struct program_row rows[MO
 			     mode_names[mode]);
 		files_evict(bench->file, bench->bytes);
 		result = graph_run(bench, algorithm, mode, bench->pool + OWN_BYTES);
-		if (!result)
+		if (!result) {
 			graph_error(bench, algorithm, mode_names[mode], bench->place.result->error);
-		else if (json_object_get(result, "digest") &&
-			 !json_equal(json_object_get(result, "digest"), expected)) {
+		} else if (json_object_get(result, "digest") &&
+			   !json_equal(json_object_get(result, "digest"), expected)) {
 			graph_error(bench, algorithm, mode_names[mode], "the answer was wrong");
 			json_decref(result);
 			result = NULL;

@@ -32,7 +32,7 @@ const char *limits_kind(const struct limits *limits);
 const char *limits_why(const struct limits *limits);
 bool limits_work(const struct limits *limits);
 
-/* Make a group for one run; do nothing if no group can be made. @swap: its memory may be swapped. */
+/* Make a group for one run, if any can be made. @swap: its memory may be swapped. */
 bool limits_begin(struct limits *limits, uint64_t bytes, bool swap);
 /* In the child: enter the group. */
 bool limits_join(const struct limits *limits);

@@ -53,12 +53,12 @@ void ycsb_parse(struct ycsb *ycsb, int argc, char **argv);
 
 /* ycsb_run.c */
 
-/* Load a store, and check its records. Returns false after an error, which is in ycsb->place.errors. */
+/* Load a store, and check its records. Returns false after an error, which is recorded. */
 bool ycsb_make_master(struct ycsb *ycsb, unsigned int store);
 /* Is the store read into the page cache before the clock starts? */
 bool ycsb_is_warm(const struct ycsb *ycsb, unsigned int workload, unsigned int store);
 /*
- * Run a workload once. Returns the JSON of the run; NULL after an error, which is in ycsb->place.errors.
+ * Run a workload once. Returns the JSON of the run; NULL after an error, which is recorded.
  */
 json_t *ycsb_run_once(struct ycsb *ycsb, enum mode mode, unsigned int workload, unsigned int store,
 		      unsigned int turn);

@@ -3,9 +3,9 @@
  * hugemap-direct make FILE BYTES
  * hugemap-direct read FILE TARGET BLOCK DEPTH plain|registered SECONDS
  *
- * Make a file, or read it again and again by asynchronous direct I/O into 64 MB of memory, and print
- * the result as JSON. TARGET is "small", "thp" or "hugetlb", or a file whose mapping is the memory.
- * `hugemap bench direct` starts it.
+ * Make a file, or read it again and again by asynchronous direct I/O into 64 MB of memory, and
+ * print the result as JSON. TARGET is "small", "thp" or "hugetlb", or a file whose mapping is the
+ * memory. `hugemap bench direct` starts it.
  */
 #include "random.h"
 #include "usage.h"

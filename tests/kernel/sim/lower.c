@@ -498,7 +498,7 @@ static long lower_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 		err = allocate(disk, offset, end);
 	if (!err && mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) {
 		bool keep_room = !(mode & FALLOC_FL_PUNCH_HOLE);
-		/* Like ext4, a punch that reaches the end frees the blocks of the whole last page. */
+		/* Like ext4, a punch up to the end frees the blocks of the whole last page. */
 		loff_t last = keep_room ? disk->size : round_up(disk->size, PAGE_SIZE);
 
 		model_zeroes(changed, offset, end);
