@@ -96,6 +96,15 @@ vm-test: vm-deps ## run the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug,
 vm-bench: vm-deps build ## count instructions of hugemap and Linux mmap in a guest: KERNEL=
 	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --command-too --json $(BUILD)/vm-bench.json
 
+BELOW ?=
+GROUP ?=
+TESTS ?=
+LIMIT ?=
+vm-xfstests: vm-deps ## run your xfstests on hugemap in guests: XFSTESTS=DIR KERNEL= BELOW=ext4, xfs GROUP=quick TESTS=
+	@vm/run.py xfstests --xfstests "$(or $(XFSTESTS),$(error say where your built xfstests is: XFSTESTS=DIR))" \
+		$(if $(KERNEL),--kernel $(KERNEL)) $(if $(BELOW),--below $(BELOW)) $(if $(GROUP),--group $(GROUP)) \
+		$(if $(LIMIT),--limit $(LIMIT)) $(TESTS)
+
 results: build ## run the papers' experiments into build/results/, resumable (long): SIZE=256M is short
 	@tools/install-deps.sh bench
 	@/usr/bin/python3 tools/results.py --build $(BUILD) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only $(ONLY))
@@ -119,4 +128,4 @@ wheel: ## build a wheel of the Python package into build/wheel (with tools from 
 clean: ## remove the build directory
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench build demo bench test programs soak check check-AREA $(AREAS:%=check-%) sim scale policy results install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench vm-xfstests build demo bench test programs soak check check-AREA $(AREAS:%=check-%) sim scale policy results install clean wheel deb

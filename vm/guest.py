@@ -237,9 +237,7 @@ class Guest:
             if not self._read(deadline - time.monotonic()):
                 return
 
-    def ask(self, command: str, seconds: float, lines: list[str] | None = None) -> str:
-        """Send a command and return its answer, the text after "@@". lines: gets its output."""
-        deadline = time.monotonic() + seconds
+    def send(self, command: str) -> None:
         data = command.encode() + b"\n"
         # Send 16 bytes at a time: more would overrun the FIFO of the serial port.
         for start in range(0, len(data), 16):
@@ -250,6 +248,11 @@ class Guest:
                 raise Died(f"the guest ended (QEMU: {self.qemu_output()})") from error
             finally:
                 self.sockets["agent"].setblocking(False)
+
+    def ask(self, command: str, seconds: float, lines: list[str] | None = None) -> str:
+        """Send a command and return its answer, the text after "@@". lines: gets its output."""
+        deadline = time.monotonic() + seconds
+        self.send(command)
         while True:
             line = self.read_answer(deadline)
             if line.startswith("@@"):

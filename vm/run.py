@@ -7,6 +7,7 @@
     run.py shell [--kernel K]                                     start a shell in a guest
     run.py bench [--kernel K] [--json FILE]                       count instructions
     run.py boot [--kernel K]                                      test mounts at boot by systemd
+    run.py xfstests --xfstests DIR [--kernel K] [--below FS] [NAME...]   run xfstests on hugemap
     run.py module [--kernel K] [--out DIR]                        build hugemap.ko only
 """
 import argparse
@@ -31,6 +32,7 @@ import boot
 import guest
 import initramfs
 import kernels
+import xfstests
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent
@@ -616,6 +618,26 @@ def test_boot(args: argparse.Namespace) -> int:
     return 1 if tally.failed else 0
 
 
+def run_xfstests(args: argparse.Namespace) -> int:
+    kernel = kernels.get(args.kernel)
+    guest.acceleration()
+    work = work_directory(kernel, args.source)
+    args.results = args.results or work.parent.parent / "xfstests" / f"{args.kernel}-{args.below}"
+    with building(work) as initrd:
+        archive = initramfs.Archive()
+        try:
+            xfstests.fill(archive, kernel, kernels.build_module(kernel, work / "module", args.source))
+        except initramfs.Missing as error:
+            raise kernels.Unavailable(str(error)) from error
+        archive.write(initrd)
+    try:
+        return xfstests.run(kernel, initrd, args)
+    except xfstests.Unusable as error:
+        raise Wrong(str(error)) from error
+    finally:
+        initrd.unlink(missing_ok=True)
+
+
 def module(args: argparse.Namespace) -> int:
     if args.kernel == "running":
         release = os.uname().release
@@ -639,7 +661,7 @@ def module(args: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("test", "shell", "bench", "boot", "module"):
+    for name in ("test", "shell", "bench", "boot", "xfstests", "module"):
         sub = commands.add_parser(name)
         sub.add_argument("--kernel", default="running" if name == "module" else "6.1")
         sub.add_argument("--source", type=pathlib.Path, help="build the module from this tree")
@@ -653,6 +675,14 @@ def main() -> int:
             sub.add_argument("--by-function", type=pathlib.Path, metavar="FILE", help="write counts for functions.py")
             sub.add_argument("--command-too", action="store_true", help="also run hugemap bench")
             sub.add_argument("--command-only", action="store_true", help="run hugemap bench only")
+        if name == "xfstests":
+            sub.add_argument("--xfstests", type=pathlib.Path, required=True, help="a built xfstests")
+            sub.add_argument("--below", choices=("ext4", "xfs"), default="ext4", help="the lower file system")
+            sub.add_argument("--group", default="quick", help="run this group of tests, unless names are given")
+            sub.add_argument("--pool", default="128M", help="the size of the pool of each of two mounts")
+            sub.add_argument("--limit", type=int, default=600, help="seconds that a test may take")
+            sub.add_argument("--results", type=pathlib.Path, help="the file with the results; tests in it do not run")
+            sub.add_argument("names", nargs="*", help="tests: generic/001 ...")
         if name == "test":
             sub.add_argument("--tests", type=pathlib.Path, default=TOP / "tests" / "kernel" / "guest")
             sub.add_argument("--verbose", action="store_true", help="also print the output of tests that pass")
@@ -664,7 +694,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     try:
-        todo = {"test": test, "shell": shell, "bench": count, "boot": test_boot, "module": module}
+        todo = {"test": test, "shell": shell, "bench": count, "boot": test_boot}
+        todo |= {"xfstests": run_xfstests, "module": module}
         return todo[args.command](args)
     except kernels.Unavailable as error:
         print(f"skipped: {error}", file=sys.stderr)
