@@ -15,6 +15,7 @@
 
 /* close_range() copies this many descriptors even if it closes all of them (NR_OPEN_DEFAULT). */
 #define PERMIT_COPIED 64
+#define PERMIT_STACK 2048u
 #define PERMIT_DRM_MAJOR 226u
 
 bool permit_page_size(void)
@@ -29,8 +30,8 @@ bool permit_page_size(void)
 static int permit_try(void *unused)
 {
 	static const unsigned char advice[] = {
-		MADV_NORMAL,   MADV_RANDOM,	MADV_WILLNEED,
-		MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_READ,
+		MADV_NORMAL,	 MADV_RANDOM,	     MADV_WILLNEED, MADV_HUGEPAGE,
+		MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_DONTFORK,
 	};
 	size_t i;
 
@@ -39,6 +40,7 @@ static int permit_try(void *unused)
 	call(SYS_tgkill, -1, -1, 0, 0, 0, 0);
 	call(SYS_nanosleep, 0, 0, 0, 0, 0, 0);
 	call(SYS_rt_sigprocmask, -1, 0, 0, 8, 0, 0);
+	call(SYS_prctl, PR_SET_NAME, 0, 0, 0, 0, 0);
 	call(SYS_getrusage, -1, 0, 0, 0, 0, 0);
 	call(SYS_sched_setscheduler, -1, 0, 0, 0, 0, 0);
 	call(SYS_capset, 0, 0, 0, 0, 0, 0);
@@ -75,14 +77,16 @@ static int permit_try(void *unused)
  * the program, and before Linux 5.16 would kill all that share it. So the memory is made not
  * dumpable until the child has ended.
  */
-static bool permit_probe(void *stack)
+static bool permit_probe(void)
 {
+	/* permit_try() needs little, and a filter may refuse memory for a larger stack. */
+	char stack[PERMIT_STACK] __attribute__((aligned(16)));
 	int status = -1;
 	long dumpable = call(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0, 0), child;
 
 	if (dumpable == 1 && call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0) < 0)
 		return false;
-	child = thread_clone(CLONE_VM | CLONE_VFORK, stack, NULL, NULL, permit_try);
+	child = thread_clone(CLONE_VM | CLONE_VFORK, stack + sizeof(stack), NULL, NULL, permit_try);
 	if (child > 0)
 		call(SYS_wait4, child, (long)&status, 1u << 30 /* __WALL */, 0, 0, 0);
 	if (dumpable == 1)
@@ -90,14 +94,14 @@ static bool permit_probe(void *stack)
 	return child > 0 && status == 0;
 }
 
-bool permit_calls(void *stack)
+bool permit_calls(void)
 {
 	static int answer; /* 0 = not known; -1 = no */
 
 	if (!answer && call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) == 0)
 		return true;
 	if (!answer)
-		answer = permit_probe(stack) ? 1 : -1;
+		answer = permit_probe() ? 1 : -1;
 	return answer > 0;
 }
 

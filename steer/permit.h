@@ -10,9 +10,10 @@ bool permit_page_size(void);
 
 /*
  * Returns whether filters of system calls (seccomp) allow the monitor's calls. This is tested once
- * per process. @stack is the end of memory for a stack.
+ * per process. Of the calls that the program does not make itself, the test needs getpid(2),
+ * rt_sigprocmask(2), prctl(2), clone(2) and wait4(2).
  */
-bool permit_calls(void *stack);
+bool permit_calls(void);
 
 /*
  * Returns whether closing a copy of a descriptor of the program has no effect outside. The kernel

@@ -291,8 +291,7 @@ static bool watch_try(void)
 	/* The previous thread has ended, but may still use its stack for a moment. */
 	while (!thread_wait_gone(&watch_thread))
 		;
-	if (!watch_take_own() || !permit_calls(watch_own->thread + THREAD_BYTES) ||
-	    !permit_page_size())
+	if (!permit_calls() || !permit_page_size() || !watch_take_own())
 		return false;
 	/* The descriptors may be others at the next mapping. */
 	if (__atomic_load_n(&watch_barred, __ATOMIC_SEQ_CST) || !permit_descriptors()) {

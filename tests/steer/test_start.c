@@ -214,37 +214,51 @@ static void filter_that_refuses(void)
 	CHECK(!told_of(at));
 }
 
+/* Map the file twice in a child under a filter. The child has no monitor, and ends by itself. */
+static void is_not_killed(void (*install)(unsigned int what, unsigned int answer),
+			  unsigned int what)
+{
+	pid_t child = fork();
+	int status, fd, i;
+
+	CHECK(child >= 0);
+	if (!child) {
+		fd = open_file(O_RDONLY);
+		install(what, SECCOMP_RET_KILL_PROCESS);
+		for (i = 0; i < 2; i++) {
+			in_order(map_file(fd, PROT_READ, MAP_SHARED), 8 * MB, false);
+			CHECK(threads_now() == 1);
+		}
+		_exit(0);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	if (status)
+		fprintf(stderr, "filter for %u: status 0x%x\n", what, (unsigned int)status);
+	CHECK(status == 0);
+}
+
 /*
- * The monitor makes each of these system calls, and the program does not. If a filter kills the
+ * Steering makes each of these system calls, and the program does not. If a filter kills the
  * process for one of them, the monitor must not start.
  */
 static void filter_that_kills(void)
 {
 	static const unsigned int calls[] = {
-		SYS_close_range, SYS_capset,  SYS_memfd_create, SYS_sched_setscheduler,
-		SYS_pidfd_getfd, SYS_pread64, SYS_statx,	SYS_name_to_handle_at,
-		SYS_madvise,
+		SYS_close_range, SYS_capset,	    SYS_memfd_create,	   SYS_sched_setscheduler,
+		SYS_pread64,	 SYS_statx,	    SYS_name_to_handle_at, SYS_getrusage,
+		SYS_ioctl,	 SYS_ftruncate,	    SYS_readlinkat,	   SYS_tgkill,
+		SYS_futex,	 SYS_clock_gettime, SYS_pidfd_getfd,
+	};
+	static const unsigned int advice[] = {
+		MADV_NORMAL,	 MADV_RANDOM,	     MADV_WILLNEED, MADV_HUGEPAGE,
+		MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_DONTFORK,
 	};
 	size_t i;
 
-	for (i = 0; i < COUNT(calls); i++) {
-		pid_t child = fork();
-		int status, fd;
-
-		CHECK(child >= 0);
-		if (!child) {
-			fd = open_file(O_RDONLY);
-			if (calls[i] == SYS_madvise)
-				filter_advice(MADV_POPULATE_READ, SECCOMP_RET_KILL_PROCESS);
-			else
-				filter_call(calls[i], SECCOMP_RET_KILL_PROCESS);
-			in_order(map_file(fd, PROT_READ, MAP_SHARED), 8 * MB, false);
-			CHECK(threads_now() == 1);
-			in_order(map_file(fd, PROT_READ, MAP_SHARED), 8 * MB, false);
-			_exit(0);
-		}
-		CHECK(waitpid(child, &status, 0) == child && status == 0);
-	}
+	for (i = 0; i < COUNT(calls); i++)
+		is_not_killed(filter_call, calls[i]);
+	for (i = 0; i < COUNT(advice); i++)
+		is_not_killed(filter_advice, advice[i]);
 }
 
 /* A kernel without huge pages refuses both kinds of advice for them. */
