@@ -118,7 +118,7 @@ static void stat_add_steering(uintptr_t addr, struct hugemap_stat *stat)
 		stat->random_bytes = map->amount[STEER_ACT_RANDOM];
 		stat->hugepage_bytes = map->amount[STEER_ACT_HUGE];
 		stat->normal_bytes = map->amount[STEER_ACT_NORMAL];
-		stat->ahead_bytes = map->amount[STEER_ACT_AHEAD] + map->amount[STEER_ACT_POPULATE];
+		stat->ahead_bytes = map->amount[STEER_ACT_AHEAD];
 	}
 }
 

@@ -45,7 +45,7 @@ uint64_t tell_mapped(const struct steer_page *page)
 
 	for (i = 0; i < STEER_PAGE_MAPS; i++)
 		if (page->maps[i].id)
-			sum += page->maps[i].touched + page->maps[i].amount[STEER_ACT_POPULATE];
+			sum += page->maps[i].touched;
 	return sum;
 }
 

@@ -3,25 +3,24 @@
  * Calls of madvise(2). None of them changes a byte, dirties a page or allocates blocks of a file.
  *
  * Advice must not reach memory that has replaced the mapping. MADV_RANDOM, MADV_HUGEPAGE, and
- * MADV_NORMAL, MADV_NOHUGEPAGE to take them back, change the mapping. MADV_POPULATE_READ would
- * allocate memory for holes in a file of tmpfs, and wait for the server of a file of FUSE. So the
- * program's thread puts an event before munmap(), and then waits while @act_advising is set for a
- * part of its range. The monitor sets @act_advising, and gives the advice only if no event waits.
- * At least one of the two threads sees the store of the other:
+ * MADV_NORMAL, MADV_NOHUGEPAGE to take them back, change the mapping. MADV_POPULATE_READ, which
+ * marks hot pages as accessed, would allocate memory for holes in a file of tmpfs, and wait for the
+ * server of a file of FUSE. So the program's thread puts an event before munmap(), and then waits
+ * while @act_advising is set for a part of its range. The monitor sets @act_advising, and gives the
+ * advice only if no event waits. At least one of the two threads sees the store of the other:
  *
  * CPU 0 (monitor): act_advising = 1; reads that no event waits; madvise(); act_advising = 0.
  * CPU 1 (program): puts the event; reads act_advising, waits until it is 0; munmap().
  *
- * Only MADV_POPULATE_READ does I/O: for the 2 MB of a fill, and for a hot page that was evicted
- * since the look before. The program does not wait for MADV_WILLNEED: the kernel looks up the file
- * once, maps nothing, and does not wait for the data.
+ * This advice does no I/O, except for a hot page that was evicted since the look before. The
+ * program does not wait for MADV_WILLNEED: the kernel looks up the file once, maps nothing, and
+ * does not wait for the data.
  */
 #include "act.h"
 
 #include "area.h"
 #include "call.h"
 #include "device.h"
-#include "look.h"
 #include "record.h"
 #include "state.h"
 #include "uapi.h"
@@ -60,6 +59,13 @@ static bool act_device(u64 dev, u64 *window)
 	return last_local;
 }
 
+/* The kernel refuses advice that it does not know, even for no pages. */
+bool act_reads_regions(void)
+{
+	return !act_no_huge && !call(SYS_madvise, 0, 0, MADV_HUGEPAGE, 0, 0, 0) &&
+	       !call(SYS_madvise, 0, 0, MADV_DONTNEED_LOCKED, 0, 0, 0);
+}
+
 /* A program may split the mapping into several areas, with mprotect() for example. */
 static u64 act_end_of_file(const struct area *first, u64 upto)
 {
@@ -93,6 +99,7 @@ bool act_settle(struct map *map)
 		record_not_steered(map->told, "not on a disk of this machine");
 		return false;
 	}
+	map->advisor.facts.small = !act_reads_regions();
 	map_shorten(map, act_end_of_file(&area, map_end(map)));
 	return true;
 }
@@ -164,6 +171,7 @@ static bool act_sync_piece(struct map *map, struct piece *p)
 		return false;
 	p->given ^= change & HM_MODE_HUGE;
 	act_no_huge |= change & HM_MODE_HUGE && result == -EINVAL;
+	map->advisor.facts.small |= act_no_huge;
 	if (mode & HM_MODE_HUGE)
 		record_count(map->told, STEER_ACT_HUGE, bytes);
 	if (mode & HM_MODE_RANDOM)
@@ -254,24 +262,6 @@ static void act_ahead(struct map *map, const struct hm_advice *advice)
 	}
 }
 
-/*
- * Read a range and map its pages. MADV_POPULATE_READ fails before Linux 5.14. At the end of the
- * file it fails, too, and has mapped the pages before it, which the program has not touched.
- */
-static void act_fill(struct map *map, const struct hm_advice *advice)
-{
-	long result;
-
-	if (!act_may_read() ||
-	    !act_change(map, advice->start, advice->end, MADV_POPULATE_READ, &result))
-		return;
-	/* The next look clears the bits of pages that are not mapped. */
-	look_mark(map->seen, advice->start, advice->end);
-	if (!result)
-		record_count(map->told, STEER_ACT_POPULATE,
-			     (advice->end - advice->start) * PAGE_BYTES);
-}
-
 bool act_can_mark(void)
 {
 	return call(SYS_madvise, 0, 0, MADV_POPULATE_READ, 0, 0, 0) == 0;
@@ -297,12 +287,8 @@ void act_advices(struct map *map)
 	for (i = 0; i < map->advisor.count && !map->changed && !map->moving; i++) {
 		const struct hm_advice *advice = &map->advisor.advice[i];
 
-		if (map_hinted(map, advice->start, advice->end))
-			continue;
-		if (advice->kind == HM_ADVICE_AHEAD)
+		if (advice->kind == HM_ADVICE_AHEAD && !map_hinted(map, advice->start, advice->end))
 			act_ahead(map, advice);
-		else if (advice->kind == HM_ADVICE_FILL)
-			act_fill(map, advice);
 	}
 	act_ns += now_ns() - begin;
 	act_cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;

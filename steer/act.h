@@ -9,6 +9,11 @@
  * Find the file of a mapping, and its read-ahead setting. Return false if it must not be steered.
  */
 bool act_settle(struct map *map);
+/*
+ * Return whether a fault in mode CHUNK reads a whole region: from Linux 5.18 on, with transparent
+ * huge pages. Other kernels read one page.
+ */
+bool act_reads_regions(void);
 
 /*
  * Give the kernel the advice of a mapping that is wanted and that it does not have yet. Return

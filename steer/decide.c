@@ -54,7 +54,7 @@ static void policy_change_mode(struct hm_advisor *a, enum hm_mode mode)
 		 */
 		if (t->grown + 3 < a->look || track_length(t) < kept)
 			*t = (struct hm_track){};
-		t->area = t->back = 0;
+		t->area = t->back = t->kick = 0;
 	}
 	policy_say_mode(a, a->first, a->end, mode);
 }

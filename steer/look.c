@@ -53,11 +53,6 @@ static void look_set_bits(unsigned long *seen, uint64_t page, uint64_t end, bool
 	}
 }
 
-void look_mark(unsigned long *seen, uint64_t page, uint64_t end)
-{
-	look_set_bits(seen, page, end, true);
-}
-
 /* The pages from @from to @upto are not mapped now: clear their bits. */
 static void look_mark_absent(unsigned long *seen, uint64_t from, uint64_t upto)
 {

@@ -66,7 +66,4 @@ uint64_t look(const struct looker *looker, uint64_t start, uint64_t end, uint64_
  */
 uint32_t look_windows(const struct hm_advisor *advisor, struct hm_touch *window);
 
-/* Record that the caller has mapped these pages itself, so that the next look omits them. */
-void look_mark(unsigned long *seen, uint64_t page, uint64_t end);
-
 #endif /* HM_STEER_LOOK_H */

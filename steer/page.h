@@ -13,7 +13,7 @@
 /* The name of the monitor thread, by which readers in other processes find the thread. */
 #define STEER_THREAD_NAME "hugemap"
 #define STEER_MAGIC 0x48554d53u
-#define STEER_VERSION 4u
+#define STEER_VERSION 5u
 #define STEER_PAGE_MAPS 256u
 
 /* The pattern of accesses to a mapping that the policy has found in its looks. */
@@ -35,7 +35,6 @@ enum steer_act {
 	STEER_ACT_HUGE, /* MADV_HUGEPAGE */
 	STEER_ACT_NORMAL, /* MADV_NORMAL or MADV_NOHUGEPAGE, which take advice back */
 	STEER_ACT_AHEAD, /* MADV_WILLNEED */
-	STEER_ACT_POPULATE, /* MADV_POPULATE_READ */
 	STEER_ACTS,
 };
 
@@ -80,9 +79,10 @@ static const char *const __attribute__((unused)) steer_pattern_names[STEER_PATTE
 };
 
 static const char *const __attribute__((unused)) steer_act_names[STEER_ACTS] = {
-	[STEER_ACT_RANDOM] = "random",	   [STEER_ACT_HUGE] = "huge",
-	[STEER_ACT_NORMAL] = "normal",	   [STEER_ACT_AHEAD] = "ahead",
-	[STEER_ACT_POPULATE] = "populate",
+	[STEER_ACT_RANDOM] = "random",
+	[STEER_ACT_HUGE] = "huge",
+	[STEER_ACT_NORMAL] = "normal",
+	[STEER_ACT_AHEAD] = "ahead",
 };
 
 #endif /* HUGEMAP_STEER_PAGE_H */

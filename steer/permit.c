@@ -31,7 +31,7 @@ static int permit_try(void *unused)
 {
 	static const unsigned char advice[] = {
 		MADV_NORMAL,	 MADV_RANDOM,	     MADV_WILLNEED, MADV_HUGEPAGE,
-		MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_DONTFORK,
+		MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_DONTFORK, MADV_DONTNEED_LOCKED,
 	};
 	size_t i;
 

@@ -46,7 +46,6 @@ enum hm_pattern {
 enum hm_advice_kind {
 	HM_ADVICE_MODE, /* from now on, faults in the range read according to .mode */
 	HM_ADVICE_AHEAD, /* read each .step-th page of the range */
-	HM_ADVICE_FILL, /* read the range and map it, in huge pages where they come */
 };
 
 struct hm_advice {
@@ -73,12 +72,13 @@ struct hm_region {
 struct hm_track {
 	u64 start, next; /* the range that it has passed */
 	u64 pages; /* pages of the range that were touched */
-	u64 ahead; /* requested up to here, or the end of the requested region; 0 = nothing */
+	u64 ahead; /* requested up to here; 0 = nothing */
 	u64 area; /* the end of its area, which has another mode than the mapping; 0 = none */
 	u64 back; /* the start of the area */
 	u64 grown; /* the look in which it grew last; 0 = not used */
 	int way; /* 1: upwards; -1: downwards; 0: it has not grown yet */
-	u32 kicks; /* regions that stream_kick() has requested */
+	u64 kick; /* the start of the region that stream_kick() has changed; 0 = none */
+	u32 kicks; /* calls of stream_kick() that changed a region */
 };
 
 /**
@@ -96,7 +96,7 @@ struct hm_shared {
  * @window: the most pages that the kernel reads ahead by its own guess; 0 = not known
  * @shared: the sum of hm_advisor_share() over the mappings of the process; 0 = this one is alone
  * @writable: stores are possible
- * @small: the kernel gives this file no huge folios
+ * @small: the kernel gives this file no huge folios, or reads single pages in mode CHUNK
  * @small_writes: the program syncs small pieces, and each piece makes a whole folio dirty:
  *	with huge folios it would write more
  * @outside: the caller cannot give modes, so the pages ahead of a stream are requested instead

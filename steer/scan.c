@@ -250,7 +250,7 @@ static void scan_end_pass(struct map *map)
 	 * The kernel has had enough time to map huge pages. If it has mapped none, it never will.
 	 */
 	if (map->tried >= SCAN_TRIED && !map->huge_works)
-		map->advisor.facts.small = !map->huge;
+		map->advisor.facts.small = !map->huge || !act_reads_regions();
 	map->huge_works |= map->huge > 0;
 	if (map->told) {
 		map->told->huge = map->huge;

@@ -27,10 +27,11 @@ static u64 stream_edge(const struct hm_track *t)
 }
 
 /*
- * The kernel continues a stream with the page size with which it started, even against advice. If
- * one region ahead of the stream is requested that is not cached yet, the kernel reads on from
- * there in huge pages. That region lies beyond the two windows that the kernel may request before
- * the advice arrives. The try has failed if the stream is a region beyond the requested one and
+ * The kernel continues a stream with the page size with which it started, even against advice,
+ * because it reads ahead before the program needs the next page. It does not read ahead in mode
+ * CHUNK. So one region with this mode makes the program wait for a page at its end, and the kernel
+ * reads on from there in huge pages. That region lies beyond the two windows that the kernel may
+ * request before the advice arrives. The try has failed if the stream is a region beyond it and
  * does not end at the boundary of a region, as it would with huge pages. The next try is then
  * farther ahead.
  */
@@ -39,13 +40,14 @@ static void stream_kick(struct hm_advisor *a, struct hm_track *t)
 	u64 to = a->mode == HM_MODE_HUGE ? a->end : t->area;
 	u64 at = policy_region_up(t->next + (policy_most(KICK, 2 * policy_window(a)) << t->kicks));
 
-	if (t->way < 0 || t->kicks == KICKS || at + REGION > to)
+	if (t->way < 0 || (t->kick && t->next < t->kick + 2 * REGION))
 		return;
-	if (t->kicks && (t->next < t->ahead + REGION || t->next % REGION == 0))
+	track_end_kick(a, t);
+	if (t->kicks == KICKS || at + REGION > to || (t->kicks && t->next % REGION == 0))
 		return;
 	t->kicks++;
-	t->ahead = at + REGION;
-	policy_answer(a, HM_ADVICE_FILL, at, at + REGION);
+	t->kick = at;
+	policy_say_mode(a, at, at + REGION, HM_MODE_CHUNK);
 }
 
 /*
@@ -189,7 +191,9 @@ void stream_serve(struct hm_advisor *a, struct hm_track *t)
 	if (a->mode == HM_MODE_RANDOM && track_length(t) < REGION)
 		return;
 	stream_widen_area(a, t);
-	if (track_length(t) >= TRUSTED && !a->facts.outside && !a->facts.small)
+	if (a->facts.small)
+		track_end_kick(a, t);
+	else if (track_length(t) >= TRUSTED && !a->facts.outside)
 		stream_kick(a, t);
 	if (track_length(t) >= TRUSTED && a->facts.outside && !a->facts.writable)
 		stream_read_before(a, t);

@@ -2,8 +2,17 @@
 /* Tracks of a mapping: runs that grow at one end. A new track replaces the oldest one. */
 #include "track.h"
 
+void track_end_kick(struct hm_advisor *a, struct hm_track *t)
+{
+	if (t->kick)
+		policy_say_mode(a, t->kick, t->kick + REGION,
+				t->kick < t->area ? HM_MODE_HUGE : a->mode);
+	t->kick = 0;
+}
+
 void track_end_area(struct hm_advisor *a, struct hm_track *t)
 {
+	track_end_kick(a, t);
 	if (!t->area)
 		return;
 	policy_say_mode(a, t->back, t->area, a->mode);
@@ -46,21 +55,10 @@ void track_begin(struct hm_advisor *a, const struct hm_touch *run)
 	};
 }
 
-/*
- * Has a track reached the region that stream_kick() requested? That region is mapped already, so no
- * run will show the accesses to it.
- */
-static bool track_is_kicked(const struct hm_track *t)
-{
-	return t->kicks && t->next < t->ahead && t->next + AROUND + REGION >= t->ahead;
-}
-
 /* Return 1 or -1 if a run continues a track upwards or downwards; else 0. */
 static int track_goes_on(const struct hm_track *t, const struct hm_touch *run)
 {
-	if (t->way >= 0 && run->start >= t->next &&
-	    (run->start <= t->next + AROUND ||
-	     (track_is_kicked(t) && run->start <= t->ahead + AROUND)))
+	if (t->way >= 0 && run->start >= t->next && run->start <= t->next + AROUND)
 		return 1;
 	if (t->way <= 0 && run->end <= t->start && run->end + AROUND >= t->start)
 		return -1;

@@ -15,6 +15,8 @@ static inline u64 track_length(const struct hm_track *t)
 	return t->next - t->start;
 }
 
+/* Take back the advice of stream_kick(). */
+void track_end_kick(struct hm_advisor *a, struct hm_track *t);
 /* A track ends: take back the advice for the pages ahead of it. */
 void track_end_area(struct hm_advisor *a, struct hm_track *t);
 /* In a mode that reads whole regions, a single access appears as a run of up to one region. */

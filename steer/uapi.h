@@ -82,5 +82,9 @@ struct procmap_query {
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
+/* Linux 5.18 has it, and is the first that reads 2 MB at once for a fault in mode CHUNK. */
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 
 #endif /* HM_STEER_UAPI_H */

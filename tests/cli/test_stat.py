@@ -209,7 +209,7 @@ class Live(unittest.TestCase):
         advice = [labels for name, labels in samples if name == "hugemap_mapping_advice_bytes_total"
                   and labels.startswith(f'pid="{self.pid}",')]
         self.assertEqual({re.search('advice="(\\w+)"', labels)[1] for labels in advice},
-                         {"random", "huge", "normal", "ahead", "populate"})
+                         {"random", "huge", "normal", "ahead"})
         self.assertTrue(all(f'file="{self.shown}"' in labels for labels in advice))
 
     def test_it_ends_with_the_process(self):

@@ -30,29 +30,6 @@ static struct map *map_past_the_end(void)
 	return map;
 }
 
-static bool is_seen(const struct map *map, u64 page)
-{
-	return map->seen[page / 64] >> page % 64 & 1;
-}
-
-static void fill(struct map *map, u64 start, u64 end)
-{
-	map->advisor.advice[0] =
-		(struct hm_advice){ .kind = HM_ADVICE_FILL, .start = start, .end = end };
-	map->advisor.count = 1;
-	act_advices(map);
-}
-
-/* The kernel maps the pages up to the end of the file, and then returns an error. */
-static void pages_of_a_failed_fill_are_not_new(void)
-{
-	struct map *map = map_past_the_end();
-	u64 end = map->advisor.end - REGION_PAGES;
-
-	fill(map, end - 8, end + 8);
-	CHECK(is_seen(map, end - 8) && is_seen(map, end - 1));
-}
-
 static struct map *advised;
 static volatile bool tried, waited_for, others_wait;
 
@@ -93,25 +70,34 @@ static void mark_is_waited_for(void)
 	CHECK(!act_mark_accessed(map, page, page + 1) && !tried);
 }
 
-/* A fill reads 2 MB, and maps the pages one after another. */
-static void fill_is_waited_for(void)
+/* Linux before 5.18 does not know MADV_DONTNEED_LOCKED, and reads single pages in mode CHUNK. */
+static void old_kernel_reads_no_regions(void)
 {
-	struct map *map = map_with_trap();
+	struct map *map = map_past_the_end();
 
-	fill(map, map->advisor.first, map->advisor.first + 2);
-	CHECK(is_waited_for());
+	CHECK(act_settle(map) && !map->advisor.facts.small);
+	filter_advice(MADV_DONTNEED_LOCKED, SECCOMP_RET_ERRNO | EINVAL);
+	CHECK(act_settle(map) && map->advisor.facts.small);
 }
 
-RUN(pages_of_a_failed_fill_are_not_new)
+static void kernel_without_huge_pages_reads_no_regions(void)
+{
+	struct map *map = map_past_the_end();
+
+	filter_advice(MADV_HUGEPAGE, SECCOMP_RET_ERRNO | EINVAL);
+	CHECK(act_settle(map) && map->advisor.facts.small);
+}
+
 RUN(mark_is_waited_for)
-RUN(fill_is_waited_for)
+RUN(old_kernel_reads_no_regions)
+RUN(kernel_without_huge_pages_reads_no_regions)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pages_of_a_failed_fill_are_not_new_test),
 		cmocka_unit_test(mark_is_waited_for_test),
-		cmocka_unit_test(fill_is_waited_for_test),
+		cmocka_unit_test(old_kernel_reads_no_regions_test),
+		cmocka_unit_test(kernel_without_huge_pages_reads_no_regions_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);

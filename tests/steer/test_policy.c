@@ -126,16 +126,6 @@ static void do_advice(struct world *w)
 			for (page = advice->start; page < advice->end; page += step)
 				cache_read(w, page, page + 1);
 			break;
-		case HM_ADVICE_FILL:
-			assert_false(w->a.facts.outside);
-			/* In a mode that reads single pages, a fill would be slow. */
-			for (page = advice->start; page < advice->end; page++)
-				assert_true(w->mode[page] == HM_MODE_HUGE ||
-					    w->mode[page] == HM_MODE_CHUNK);
-			cache_read(w, advice->start, advice->end);
-			map_pages(w, advice->start, advice->end);
-			memset(w->seen + advice->start, 1, advice->end - advice->start);
-			break;
 		}
 	}
 	cache_evict(w);
@@ -237,12 +227,13 @@ static void stream_is_read_ahead(void **state)
 }
 
 /*
- * One region that the policy requests beyond the kernel's own read-ahead makes a stream continue in
- * huge pages. If no huge pages follow, the policy tries three times more.
+ * One region without read-ahead, beyond the window of the kernel, makes a stream continue in huge
+ * pages. If no huge pages follow, the policy tries three times more. When the stream has passed the
+ * region, the region has the mode of its surroundings again.
  */
 static void stream_is_made_huge(bool comes)
 {
-	u64 page, length, fills = 0, at, first = 0;
+	u64 page, length, kicks = 0, ends = 0, at = 0, first = 0;
 	struct world w;
 	u32 i;
 
@@ -250,20 +241,28 @@ static void stream_is_made_huge(bool comes)
 	for (page = 0; page < PAGES; page += length) {
 		struct hm_touch run = { page, page };
 
-		length = comes && fills && page >= first ? REGION : 64;
+		length = comes && kicks && page >= first ? REGION : 64;
 		run.end = page + length;
 		hm_advisor_look(&w.a, &run, 1, page);
 		for (i = 0; i < w.a.count; i++) {
-			if (w.a.advice[i].kind != HM_ADVICE_FILL)
-				continue;
-			at = w.a.advice[i].start;
-			assert_int_equal(w.a.advice[i].end - at, REGION);
-			assert_true(at >= page + (2 * w.window << fills));
-			first = first ? first : at;
-			fills++;
+			const struct hm_advice *advice = &w.a.advice[i];
+
+			assert_int_equal(advice->kind, HM_ADVICE_MODE);
+			if (advice->mode == HM_MODE_CHUNK) {
+				at = advice->start;
+				assert_int_equal(advice->end - at, REGION);
+				assert_true(at >= page + (2 * w.window << kicks));
+				first = first ? first : at;
+				kicks++;
+			} else if (at && advice->start <= at && advice->end >= at + REGION) {
+				assert_int_equal(advice->mode, HM_MODE_HUGE);
+				ends++;
+				at = 0;
+			}
 		}
 	}
-	assert_int_equal(fills, comes ? 1 : 4);
+	assert_int_equal(kicks, comes ? 1 : 4);
+	assert_int_equal(ends, kicks);
 	world_end(&w);
 }
 
@@ -275,6 +274,45 @@ static void stream_is_made_huge_once(void **state)
 static void stream_that_stays_small_is_tried_again(void **state)
 {
 	stream_is_made_huge(false);
+}
+
+/*
+ * Without huge pages a region in mode CHUNK would be read page by page, so no region gets it. If
+ * the caller finds that out later, the region has the mode of its surroundings again.
+ */
+static void stream_without_huge_pages_is_not_tried(void **state)
+{
+	u64 page, at, ends;
+	struct world w;
+	bool late;
+	u32 i;
+
+	for (late = false;; late = true) {
+		world_make(&w, PAGES, PAGES * 2, false);
+		for (page = at = ends = 0; page < PAGES; page += 64) {
+			struct hm_touch run = { page, page + 64 };
+
+			w.a.facts.small = !late || at;
+			hm_advisor_look(&w.a, &run, 1, page);
+			for (i = 0; i < w.a.count; i++) {
+				const struct hm_advice *advice = &w.a.advice[i];
+
+				if (advice->mode == HM_MODE_CHUNK) {
+					assert_true(late && !at);
+					at = advice->start;
+				} else if (at && advice->start == at) {
+					assert_true(page < at);
+					assert_int_equal(advice->end, at + REGION);
+					assert_int_equal(advice->mode, HM_MODE_HUGE);
+					ends++;
+				}
+			}
+		}
+		assert_int_equal(ends, late);
+		world_end(&w);
+		if (late)
+			break;
+	}
 }
 
 /*
@@ -804,6 +842,7 @@ int main(void)
 		cmocka_unit_test(stream_is_read_ahead),
 		cmocka_unit_test(stream_is_made_huge_once),
 		cmocka_unit_test(stream_that_stays_small_is_tried_again),
+		cmocka_unit_test(stream_without_huge_pages_is_not_tried),
 		cmocka_unit_test(stream_without_modes_is_requested_ahead),
 		cmocka_unit_test(small_writes_are_left_alone),
 		cmocka_unit_test(stream_may_begin_anywhere),

@@ -9,6 +9,7 @@
 #include "fuse.h"
 #include "memory.h"
 #include "uapi.h"
+#include "wrap.h"
 
 #include <linux/filter.h>
 #include <linux/fuse.h>
@@ -139,6 +140,49 @@ static void hung_server_holds_nothing(void)
 	fuse_end();
 }
 
+static bool fuse_is_local;
+
+/* The linker replaces device_is_local() with this function. */
+bool __wrap_device_is_local(uint64_t dev)
+{
+	return fuse_is_local || __real_device_is_local(dev);
+}
+
+/*
+ * The FUSE server takes the place of a disk that hangs: the monitor steers its file. The program
+ * reads a stream of cached pages, and the monitor gives advice for the pages ahead of it, which are
+ * not cached. An unmapping by the program does not wait for them.
+ */
+static void hung_device_delays_no_unmapping(void)
+{
+	const size_t cached = 8 * MB;
+	const char *path = fuse_begin();
+	volatile char *at;
+	size_t i, round;
+
+	if (fuse_skipped(path))
+		return;
+	fuse_is_local = true;
+	at = map_fuse_file(path);
+	for (i = 0; i < cached; i += PAGE)
+		CHECK(!at[i]);
+	fuse_hang();
+	alarm(60);
+	steer_mapped((void *)at, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, 0);
+	for (round = 0; round < 50 && !has_flag((void *)(at + cached), " hg"); round++) {
+		CHECK(!madvise((void *)at, FUSE_FILE_SIZE, MADV_DONTNEED));
+		for (i = 0; i < cached - MB; i += 16 * PAGE) {
+			CHECK(!at[i]);
+			nap();
+		}
+	}
+	CHECK(has_flag((void *)(at + cached), " hg"));
+	steer_unmapping((void *)at, FUSE_FILE_SIZE);
+	CHECK(!munmap((void *)at, FUSE_FILE_SIZE));
+	WAIT_FOR(threads_now() == 1);
+	fuse_end();
+}
+
 /* --- filters --- */
 
 static void filter(struct sock_filter *code, size_t n)
@@ -251,7 +295,7 @@ static void filter_that_kills(void)
 	};
 	static const unsigned int advice[] = {
 		MADV_NORMAL,	 MADV_RANDOM,	     MADV_WILLNEED, MADV_HUGEPAGE,
-		MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_DONTFORK,
+		MADV_NOHUGEPAGE, MADV_POPULATE_READ, MADV_DONTFORK, MADV_DONTNEED_LOCKED,
 	};
 	size_t i;
 
@@ -465,6 +509,7 @@ static void raw_children(void)
 RUN(fuse_is_not_flushed)
 RUN(fuse_is_not_steered)
 RUN(hung_server_holds_nothing)
+RUN(hung_device_delays_no_unmapping)
 RUN(filter_that_allows)
 RUN(filter_that_refuses)
 RUN(filter_that_kills)
@@ -481,6 +526,7 @@ int main(void)
 		cmocka_unit_test(fuse_is_not_flushed_test),
 		cmocka_unit_test(fuse_is_not_steered_test),
 		cmocka_unit_test(hung_server_holds_nothing_test),
+		cmocka_unit_test(hung_device_delays_no_unmapping_test),
 		cmocka_unit_test(filter_that_allows_test),
 		cmocka_unit_test(filter_that_refuses_test),
 		cmocka_unit_test(filter_that_kills_test),

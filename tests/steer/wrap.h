@@ -15,6 +15,9 @@ uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, 
 uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
 
+bool __real_device_is_local(uint64_t dev);
+bool __wrap_device_is_local(uint64_t dev);
+
 bool __wrap_act_may_read(void);
 bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);
 
