@@ -23,6 +23,9 @@
 #define NEEDED_MAX 64u
 #define NOTES_MAX 16u
 #define SYMBOLS_MAX 1024u
+#define TARGET_CHECKED 64u
+/* The time of change has a granularity: a file that changed this lately may change unnoticed. */
+#define TARGET_FRESH_S 2
 #define NAME 15 /* so many bytes of a name are compared */
 
 /* In each list an empty text follows the last one. */
@@ -65,6 +68,7 @@ struct target_program {
 	long fd;
 	struct target_window window[WINDOWS];
 	unsigned int filled; /* number of windows that were filled; each replaces the oldest */
+	bool failed; /* a read has failed */
 	Elf64_Ehdr header;
 	uint64_t strings;
 	uint64_t symbols;
@@ -85,6 +89,7 @@ static struct target_window *target_fill(struct target_program *program, uint64_
 
 	window->at = at;
 	window->count = count < 0 ? 0 : (size_t)count;
+	program->failed |= count < 0;
 	return window;
 }
 
@@ -301,27 +306,77 @@ static bool target_is_secure(const struct stat *st)
 	       (st->st_mode & S_ISGID && st->st_gid != call(SYS_getgid, 0, 0, 0, 0, 0, 0));
 }
 
+/*
+ * Programs that were checked lately: a key with a target in its low byte. A program that starts
+ * others, such as make, starts few different ones. The time of change is a part of the key.
+ */
+static uint64_t target_checked[TARGET_CHECKED];
+
+static uint64_t target_key(const struct stat *st)
+{
+	const uint64_t parts[] = { st->st_dev, st->st_ino, (uint64_t)st->st_size,
+				   (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec };
+	uint64_t key = 0;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		key = (key ^ parts[i]) * 0x9e3779b97f4a7c15;
+		key ^= key >> 32;
+	}
+	return key << 8;
+}
+
+/* Returns the place of a key in target_checked[]. */
+static uint64_t *target_place(uint64_t key)
+{
+	return &target_checked[key / 256 % TARGET_CHECKED];
+}
+
+/* The result for a program with a set-id bit depends on the user. */
+static void target_keep(const struct target_program *program, const struct stat *st,
+			enum target target)
+{
+	long now = (long)(clock_ns(CLOCK_REALTIME_COARSE) / 1000000000u);
+	uint64_t key = target_key(st);
+
+	if (program->failed || st->st_mode & (S_ISUID | S_ISGID) ||
+	    now - st->st_ctim.tv_sec <= TARGET_FRESH_S)
+		return;
+	__atomic_store_n(target_place(key), key | target, __ATOMIC_RELAXED);
+}
+
 /* Returns true for a script: @path is its interpreter then. */
 static bool target_look(int dir, char path[SCRIPT_BYTES], const char *name, enum target *target)
 {
 	struct target_program program;
 	struct stat st;
-	bool script;
+	uint64_t key, known;
+	bool script = false;
 
 	*target = TARGET_LOADS;
 	/* Opening anything else than a regular file may have effects. */
 	if (call(SYS_newfstatat, dir, (long)name, (long)&st, 0, 0, 0) || !S_ISREG(st.st_mode))
 		return false;
+	key = target_key(&st);
+	known = __atomic_load_n(target_place(key), __ATOMIC_RELAXED);
+	if (known && (known ^ key) < 256) {
+		*target = (enum target)(known & 255);
+		return false;
+	}
 	program.fd = call(SYS_openat, dir, (long)name, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	if (program.fd < 0) {
 		*target = TARGET_UNREADABLE;
 		return false;
 	}
 	program.filled = 0;
-	if (target_get(&program, 0, &program.header, sizeof(program.header)) &&
-	    !memcmp(program.header.e_ident, ELFMAG, SELFMAG)) {
+	program.failed = false;
+	/* The path may name another file now, so the properties come from the file that is read. */
+	if (call(SYS_newfstatat, program.fd, (long)"", (long)&st, AT_EMPTY_PATH, 0, 0)) {
+		*target = TARGET_UNREADABLE;
+	} else if (target_get(&program, 0, &program.header, sizeof(program.header)) &&
+		   !memcmp(program.header.e_ident, ELFMAG, SELFMAG)) {
 		*target = target_is_secure(&st) ? TARGET_SECURE : target_check_elf(&program);
-		script = false;
+		target_keep(&program, &st, *target);
 	} else {
 		script = target_interpreter(&program.window[0], path);
 	}
