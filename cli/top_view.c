@@ -374,6 +374,22 @@ static void top_add_users(const struct top_model *model, const struct top_settin
 	}
 }
 
+/* Add a reason, in as many lines as its words need. */
+static void top_add_reason(struct lines *lines, const char *text)
+{
+	const int indent = 11, width = lines->width > 40 ? (int)lines->width - indent : 29;
+	int length;
+
+	for (; *text; text += length + (text[length] == ' ')) {
+		length = (int)strlen(text);
+		if (length > width)
+			for (length = width; length && text[length] != ' '; length--)
+				;
+		length = length ? length : width;
+		lines_add(lines, LINE_NOTE, "%*s%.*s", indent, "", length, text);
+	}
+}
+
 /* Add the files of a process, with the access pattern and the last decision. */
 static void top_add_files(const struct top_settings *settings, const struct top_row *row,
 			  struct lines *lines)
@@ -390,8 +406,7 @@ static void top_add_files(const struct top_settings *settings, const struct top_
 			  steer_pattern_names[map->pattern], cli_bytes(a, (double)map->bytes),
 			  cli_bytes(b, (double)map->touched), cli_bytes(c, (double)map->huge),
 			  lines_fit_end(map->path, width));
-		if (map->why[0])
-			lines_add(lines, LINE_NOTE, "           %s", map->why);
+		top_add_reason(lines, map->why);
 	}
 	if (steered->mappings > steered->nmaps)
 		lines_add(lines, LINE_NOTE, "           and %llu more",

@@ -55,7 +55,9 @@ static struct top_row process_row(void)
 					      .bytes = 16 * MB,
 					      .touched = MB,
 					      .huge = 4 * MB,
-					      .path = "/data/log" };
+					      .path = "/data/log",
+					      .why = "2 MB are read at a time: the program "
+						     "accesses runs of pages at random places" };
 	return row;
 }
 
@@ -189,7 +191,11 @@ static void test_a_process_has_columns_and_files_of_its_own(void **state)
 	assert_string_equal(view.list[10].text, "           single pages are read: here and there");
 	assert_string_equal(view.list[11].text,
 			    "  stream     16 MB,  1.0 MB used,  4.0 MB huge  /data/log");
-	assert_string_equal(view.list[12].text, "           and 1 more");
+	/* A long reason has several lines. */
+	assert_string_equal(view.list[12].text, "           2 MB are read at a time: the program "
+						"accesses runs of pages at random");
+	assert_string_equal(view.list[13].text, "           places");
+	assert_string_equal(view.list[14].text, "           and 1 more");
 	lines_free(&view);
 	/* Without a mount the head has the sums and the titles of processes. */
 	model.rows[0] = process_row();
