@@ -29,6 +29,8 @@
 
 /* The mount points are read again after that time. */
 #define ACT_DEVICE_NS 1000000000ull
+/* Devices whose properties are kept. */
+#define ACT_DEVICES 8u
 
 bool act_ending;
 u64 act_ns, act_cpu_ns, act_ahead_bytes;
@@ -41,22 +43,31 @@ static bool act_no_huge;
 
 /*
  * Return whether @dev is a device of this machine, and set @window to its read-ahead in pages. The
- * result for the last device is kept for ACT_DEVICE_NS, because it takes reads of /proc and /sys.
+ * result is kept for ACT_DEVICE_NS, because it takes reads of /proc and /sys. A new device replaces
+ * the entry that was read first.
  */
 static bool act_device(u64 dev, u64 *window)
 {
-	static u64 last_dev, last_window, last_at;
-	static bool last_local;
+	static struct {
+		u64 dev, window, at;
+		bool local;
+	} devices[ACT_DEVICES], *d, *oldest;
 	u64 now = now_ns();
 
-	if (dev != last_dev || now - last_at > ACT_DEVICE_NS) {
-		last_local = device_is_local(dev);
-		last_window = last_local ? device_read_ahead_kb(dev) * 1024 / PAGE_BYTES : 0;
-		last_dev = dev;
-		last_at = now;
+	oldest = devices;
+	for (d = devices; d < devices + ACT_DEVICES && d->dev != dev; d++)
+		if (d->at < oldest->at)
+			oldest = d;
+	if (d == devices + ACT_DEVICES)
+		d = oldest;
+	if (dev != d->dev || now - d->at > ACT_DEVICE_NS) {
+		d->local = device_is_local(dev);
+		d->window = d->local ? device_read_ahead_kb(dev) * 1024 / PAGE_BYTES : 0;
+		d->dev = dev;
+		d->at = now;
 	}
-	*window = last_window;
-	return last_local;
+	*window = d->window;
+	return d->local;
 }
 
 /* The kernel refuses advice that it does not know, even for no pages. */
