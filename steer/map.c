@@ -53,6 +53,17 @@ struct map *map_next(u32 from)
 	return NULL;
 }
 
+struct map *map_next_in(u32 from, u64 start, u64 end)
+{
+	u32 limit = map_limit();
+
+	for (; from < limit; from++)
+		if (map_advised[from].start < end &&
+		    start < map_advised[from].start + map_advised[from].bytes)
+			return &map_blocks[from / MAP_BLOCK]->map[from % MAP_BLOCK];
+	return NULL;
+}
+
 u32 map_count(void)
 {
 	return map_used;
@@ -138,13 +149,7 @@ void map_publish(const struct map *map)
 
 bool map_overlaps(u64 start, u64 bytes)
 {
-	u32 limit = map_limit(), i;
-
-	for (i = 0; i < limit; i++)
-		if (map_advised[i].start < start + bytes &&
-		    start < map_advised[i].start + map_advised[i].bytes)
-			return true;
-	return false;
+	return map_next_in(0, start, start + bytes);
 }
 
 bool map_has_advised(u64 start, u64 bytes)

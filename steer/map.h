@@ -65,7 +65,6 @@ struct hint {
  * @tried: bytes that were touched while huge pages were allowed
  * @touched: bytes that were touched since @judged_written was set
  * @judged_written: bytes that the process had made dirty when scan_judge() judged it last
- * @checked: map_recover() has compared it with /proc/self/maps up to this address
  * @seen: a bit for each page: mapped at the last look
  * @before: a bit for each page: mapped when the last round of hot.c passed it
  * @hot: a bit for each page: the program used it again soon after it had been unmapped
@@ -84,7 +83,7 @@ struct map {
 	u32 round;
 	u64 pass_ns, scan_ns;
 	u64 huge, tried, touched, judged_written;
-	u64 checked, hot_passed;
+	u64 hot_passed;
 	unsigned long *seen, *before, *hot;
 	size_t room;
 	struct hm_advisor advisor;
@@ -111,6 +110,14 @@ struct map *map_entry(u32 i);
 /* The next entry from there on that is used; NULL = none. */
 struct map *map_next(u32 from);
 #define for_each_map(map) for ((map) = map_next(0); (map); (map) = map_next((map)->index + 1))
+/*
+ * The same for entries that overlap a range of addresses. It is quick. Any thread may call it, but
+ * only the monitor may follow the pointer.
+ */
+struct map *map_next_in(u32 from, u64 start, u64 end);
+#define for_each_map_in(map, start, end)                    \
+	for ((map) = map_next_in(0, (start), (end)); (map); \
+	     (map) = map_next_in((map)->index + 1, (start), (end)))
 
 /* Change the table by an event. Return the mapping that it adds; NULL = none. */
 struct map *map_follow(const struct event *event);

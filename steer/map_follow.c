@@ -65,34 +65,30 @@ static void map_cut(struct map *map, u64 start, u64 end)
 	}
 }
 
-static bool map_lies_in(const struct map *map, u64 start, u64 bytes)
-{
-	return map->start < start + bytes && start < map_end(map);
-}
-
-static void map_unmapped(u64 start, u64 bytes, const struct map *but)
+static void map_unmapped(u64 start, u64 end, const struct map *but)
 {
 	struct map *map;
 
-	for_each_map(map)
-		if (map != but && map_lies_in(map, start, bytes))
-			map_cut(map, start, start + bytes);
+	for_each_map_in(map, start, end)
+		if (map != but)
+			map_cut(map, start, end);
 }
 
 /* The call may fail, so its range is remembered with its advice. */
 static void map_unmapping(const struct event *event)
 {
+	u64 end = event->start + event->bytes;
 	struct map *map;
 
-	for_each_map(map)
-		if (map->advised && map_lies_in(map, event->start, event->bytes))
+	for_each_map_in(map, event->start, end)
+		if (map->advised)
 			map_removed[map_removals++ % MAP_REMOVED] = (struct removed){
 				.id = event->id,
 				.start = map_later(event->start, map->start),
-				.end = map_earlier(event->start + event->bytes, map_end(map)),
+				.end = map_earlier(end, map_end(map)),
 				.map = *map,
 			};
-	map_unmapped(event->start, event->bytes, NULL);
+	map_unmapped(event->start, end, NULL);
 }
 
 static void map_not_unmapped(const struct event *event)
@@ -109,12 +105,13 @@ static void map_not_unmapped(const struct event *event)
 
 static struct map *map_mapped(const struct event *event)
 {
+	u64 end = event->start + event->bytes;
 	struct map *map;
 
 	/* The old place of a mapping that mremap() moves may be in use again before MOVED comes. */
-	for_each_map(map)
-		if (!map->moving && map_lies_in(map, event->start, event->bytes))
-			map_cut(map, event->start, event->start + event->bytes);
+	for_each_map_in(map, event->start, end)
+		if (!map->moving)
+			map_cut(map, event->start, end);
 	map = map_add(event->start, event->bytes, event->offset, event);
 	if (!map)
 		return NULL;
@@ -132,8 +129,8 @@ static struct map *map_moving_at(u64 address)
 {
 	struct map *map;
 
-	for_each_map(map)
-		if (map->moving && map->start <= address && address < map_end(map))
+	for_each_map_in(map, address, address + 1)
+		if (map->moving)
 			return map;
 	return NULL;
 }
@@ -142,9 +139,7 @@ static void map_moving(const struct event *event, bool moving)
 {
 	struct map *map;
 
-	for_each_map(map) {
-		if (!map_lies_in(map, event->start, event->bytes))
-			continue;
+	for_each_map_in(map, event->start, event->start + event->bytes) {
 		map->moving = moving;
 		map->changed = true;
 	}
@@ -183,7 +178,7 @@ static void map_moved(const struct event *event)
 	struct map *map = map_moving_at(event->start), *new;
 
 	map_moving(event, false);
-	map_unmapped(event->to, event->to_bytes, map);
+	map_unmapped(event->to, event->to + event->to_bytes, map);
 	if (!map || map->orphan) {
 		if (map)
 			map_cut(map, event->start, event->start + event->bytes);
@@ -217,8 +212,8 @@ static void map_hint(const struct event *event)
 	u64 end = event->start + event->bytes, from, to;
 	struct map *map;
 
-	for_each_map(map) {
-		if (map->start >= end || event->start >= map_end(map) || map->orphan)
+	for_each_map_in(map, event->start, end) {
+		if (map->orphan)
 			continue;
 		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
 		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
@@ -260,23 +255,14 @@ struct map *map_follow(const struct event *event)
 	return NULL;
 }
 
-/*
- * Compare a mapping with /proc/self/maps. There is no area between ->checked and @upto; @area, if
- * it is not NULL, is the next one.
- */
-static void map_compare(struct map *map, const struct area *area, u64 upto)
+/* An area of /proc/self/maps is no part of a mapping if it has another offset in its file. */
+static void map_compare(const struct area *area)
 {
-	u64 from = map_later(map->checked, map->start), to = map_earlier(upto, map_end(map));
+	struct map *map;
 
-	if (from < to)
-		map_cut(map, from, to);
-	map->checked = upto;
-	if (!area || !map->start || area->end <= map->start || map_end(map) <= area->start)
-		return;
-	if (!area->ino || area->offset - area->start != map->offset - map->start)
-		map_cut(map, map_later(area->start, map->start),
-			map_earlier(area->end, map_end(map)));
-	map->checked = area->end;
+	for_each_map_in(map, area->start, area->end)
+		if (!area->ino || area->offset - area->start != map->offset - map->start)
+			map_cut(map, area->start, area->end);
 }
 
 void map_recover(bool hints)
@@ -284,20 +270,22 @@ void map_recover(bool hints)
 	struct reader reader;
 	struct area area;
 	struct map *map;
+	u64 end = 0; /* of the last area */
 
 	for_each_map(map) {
 		map->moving = false;
 		map->changed = true;
-		map->checked = 0;
 		if (hints && !map->orphan)
 			map_hint_all(map);
 	}
 	if (!area_open(&reader))
 		return;
-	while (area_next(&reader, &area))
-		for_each_map(map)
-			map_compare(map, &area, area.start);
+	while (area_next(&reader, &area)) {
+		if (end < area.start)
+			map_unmapped(end, area.start, NULL);
+		map_compare(&area);
+		end = area.end;
+	}
 	reader_close(&reader);
-	for_each_map(map)
-		map_compare(map, NULL, UINT64_MAX);
+	map_unmapped(end, UINT64_MAX, NULL);
 }
