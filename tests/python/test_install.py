@@ -49,10 +49,10 @@ def steered(name=path):
     for monitor in monitors():
         for link in filter(is_report, glob.glob(monitor + "/fd/*")):
             page = read(link)
-            for at in range(72, len(page) - 447, 448):
+            for at in range(72, len(page) - 431, 432):
                 id, start = struct.unpack_from("2Q", page, at)
                 ended, _, _, pattern = struct.unpack_from("4I", page, at + 32)
-                end = page[at + 168:at + 328].split(b"\\0")[0]
+                end = page[at + 152:at + 312].split(b"\\0")[0]
                 if id and not ended and end.endswith(os.path.basename(name).encode()):
                     found.append((pattern, start))
     return found
