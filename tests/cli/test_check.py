@@ -169,6 +169,7 @@ class Check(unittest.TestCase):
     def test_a_signal_ends_the_program_and_its_processes(self):
         """Only this process gets the signal, as from kill(1)."""
         program = "echo $$ >&2; sleep 600 & echo $! >&2; wait"
+        self.addCleanup(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, signal.SIG_DFL))
         for number in (signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([HUGEMAP, "check", "sh", "-c", program], text=True,
                                   stderr=subprocess.PIPE) as command:
