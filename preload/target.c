@@ -24,8 +24,6 @@
 #define NOTES_MAX 16u
 #define SYMBOLS_MAX 1024u
 #define TARGET_CHECKED 64u
-/* The time of change has a granularity: a file that changed this lately may change unnoticed. */
-#define TARGET_FRESH_S 2
 #define NAME 15 /* so many bytes of a name are compared */
 
 /* In each list an empty text follows the last one. */
@@ -332,17 +330,18 @@ static uint64_t *target_place(uint64_t key)
 	return &target_checked[key / 256 % TARGET_CHECKED];
 }
 
-/* The result for a program with a set-id bit depends on the user. */
+/*
+ * A file may change without another key, if its file system has coarse or old times of change. So
+ * keep only results of programs that do not load the library: at worst, a program is not steered.
+ * The result for a program with a set-id bit depends on the user.
+ */
 static void target_keep(const struct target_program *program, const struct stat *st,
 			enum target target)
 {
-	long now = (long)(clock_ns(CLOCK_REALTIME_COARSE) / 1000000000u);
 	uint64_t key = target_key(st);
 
-	if (program->failed || st->st_mode & (S_ISUID | S_ISGID) ||
-	    now - st->st_ctim.tv_sec <= TARGET_FRESH_S)
-		return;
-	__atomic_store_n(target_place(key), key | target, __ATOMIC_RELAXED);
+	if (!program->failed && !target_loads(target) && !(st->st_mode & (S_ISUID | S_ISGID)))
+		__atomic_store_n(target_place(key), key | target, __ATOMIC_RELAXED);
 }
 
 /* Returns true for a script: @path is its interpreter then. */
