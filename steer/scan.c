@@ -254,7 +254,7 @@ static void scan_end_pass(struct map *map)
 	map->huge_works |= map->huge > 0;
 	if (map->told) {
 		map->told->huge = map->huge;
-		map->told->huge_works = map->huge_works ? 1 : map->advisor.facts.small ? 2 : 0;
+		map->told->huge_works = map->huge_works ? 1 : map->tried >= SCAN_TRIED ? 2 : 0;
 	}
 	map->at = map->start;
 	map->pass_ns = map->scan_ns;

@@ -40,10 +40,11 @@ static void stream_kick(struct hm_advisor *a, struct hm_track *t)
 	u64 to = a->mode == HM_MODE_HUGE ? a->end : t->area;
 	u64 at = policy_region_up(t->next + (policy_most(KICK, 2 * policy_window(a)) << t->kicks));
 
-	if (t->way < 0 || (t->kick && t->next < t->kick + 2 * REGION))
+	if (t->way >= 0 && t->kick && t->next < t->kick + 2 * REGION)
 		return;
 	track_end_kick(a, t);
-	if (t->kicks == KICKS || at + REGION > to || (t->kicks && t->next % REGION == 0))
+	if (t->way < 0 || t->kicks == KICKS || at + 2 * REGION > to ||
+	    (t->kicks && t->next % REGION == 0))
 		return;
 	t->kicks++;
 	t->kick = at;
