@@ -48,6 +48,7 @@ class Outcome:
     status: str
     why: str = ""
     details: list[str] = dataclasses.field(default_factory=list)
+    reported: bool = False  # by ./check; otherwise the test hung, or the guest ended
 
     def __str__(self) -> str:
         return f"{self.test} {self.status}" + (f": {self.why}" if self.why else "")
@@ -110,11 +111,11 @@ def outcome_of(test: str, rest: str) -> Outcome:
     """The outcome that a line of ./check reports."""
     rest = re.sub(r"^\d+s \.\.\. *", "", rest).strip()
     if rest.startswith("[not run]"):
-        return Outcome(test, NOT_RUN, rest.removeprefix("[not run]").strip())
+        return Outcome(test, NOT_RUN, rest.removeprefix("[not run]").strip(), reported=True)
     if re.fullmatch(r"\d+s", rest):
-        return Outcome(test, PASSED)
+        return Outcome(test, PASSED, reported=True)
     why = re.sub(r" *\(see [^)]*\)", "", rest.lstrip("- ")) or "no reason given"
-    return Outcome(test, FAILED, re.sub(r" \d+s$", "", why))
+    return Outcome(test, FAILED, re.sub(r" \d+s$", "", why), reported=True)
 
 
 class Runner:
@@ -136,6 +137,9 @@ class Runner:
             words = self.below if plain else f"{self.below} {self.pool}"
             if vm.ask(f"prepare {words}; answer $?", 120, output) != "0":
                 raise Unusable("the guest could not be prepared:\n" + "\n".join(output))
+        except guest.Died as error:
+            vm.close()
+            raise Unusable(f"the guest ended before the first test: {error}") from error
         except BaseException:
             vm.close()
             raise
@@ -155,11 +159,16 @@ class Runner:
         failed, output = None, []
         since = len(vm.console)
         seconds = self.limit + BOOT_S
-        vm.send("run " + " ".join(batch))
+        try:
+            vm.send("run " + " ".join(batch))
+        except guest.Died:
+            vm.close()
+            return  # between two batches: no test has failed
+        deadline = time.monotonic() + seconds
         why = "./check ended before this test"
         try:
             while True:
-                line = vm.read_answer(time.monotonic() + seconds)
+                line = vm.read_answer(deadline)
                 begin = BEGIN.match(line)
                 if (begin or line.startswith("@@")) and failed:
                     yield failed
@@ -174,6 +183,7 @@ class Runner:
                     waiting.remove(outcome.test)
                     self.works = True
                     since, seconds = len(vm.console), self.limit
+                    deadline = time.monotonic() + seconds
                     if outcome.status == FAILED:
                         failed = outcome  # its details follow
                     else:
@@ -185,7 +195,7 @@ class Runner:
         except guest.Died as error:
             if failed:
                 yield failed
-            why = f"no end after {self.limit} s" if "in time" in str(error) else str(error)
+            why = f"no end after {seconds} s" if "in time" in str(error) else str(error)
         lost = [test for test in batch if test in waiting][:1]
         for test in lost:
             waiting.remove(test)
@@ -201,6 +211,9 @@ class Results:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             path.write_text(f"# {title}\n")
+        old = path.read_text().partition("\n")[0].removeprefix("# ")
+        if old.rpartition(", ")[0] != title.rpartition(", ")[0]:  # without the date
+            raise Unusable(f"{path} has results of another kind: {old}")
         for line in path.read_text().splitlines():
             match = LINE.match(line)
             if match:
@@ -235,8 +248,9 @@ def run(kernel: kernels.Kernel, initrd: pathlib.Path, args) -> int:
             results.add(outcome)
         # A test that fails without hugemap as well shows no defect of hugemap.
         failed = [test for test in tests if results.by_test[test].status == FAILED]
+        runner.works = False  # ./check has other settings there
         for outcome in runner.run(failed, plain=True):
-            if outcome.status == FAILED:
+            if outcome.status == FAILED and outcome.reported:
                 results.add(Outcome(outcome.test, FAILS_BELOW, results.by_test[outcome.test].why))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

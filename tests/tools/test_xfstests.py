@@ -17,6 +17,7 @@ import xfstests  # noqa: E402
 
 HEAD = ["| FSTYP         -- fuse", "|"]
 DIED = "died"
+ENDED = "ended"  # before the next batch
 
 
 class Guest:
@@ -27,9 +28,14 @@ class Guest:
         self.batches: list[list[str]] = []
 
     def send(self, command: str) -> None:
+        if self.lines == [ENDED]:
+            raise guest.Died("the guest ended")
         run, *batch = command.split()
         assert run == "run"
         self.batches.append(batch)
+
+    def close(self) -> None:
+        self.process = False
 
     def read_answer(self, _: float) -> str:
         line = self.lines.pop(0)
@@ -123,6 +129,12 @@ class Follow(unittest.TestCase):
         runner = Fake(["| generic/001         12s", DIED])
         self.assertEqual(self.texts(runner, 1), ["generic/001 passed"])
 
+    def test_guest_that_ends_between_two_batches_fails_no_test(self) -> None:
+        numbers = range(xfstests.BATCH + 1)
+        lines = [f"| {test}         1s" for test in tests(*numbers)]
+        runner = Fake([*lines[:-1], "@@ ok", ENDED], [lines[-1], "@@ ok"])
+        self.assertEqual(self.texts(runner, *numbers), [f"{test} passed" for test in tests(*numbers)])
+
     def test_check_that_never_starts(self) -> None:
         with self.assertRaisesRegex(xfstests.Unusable, "runs no test(.|\n)*FSTYP"):
             self.texts(Fake(["@@ ok"]), 1)
@@ -172,9 +184,20 @@ class Whole(unittest.TestCase):
                                         "generic/004 fails below: [failed]"])
         self.assertEqual([plain for _, plain in runner.booted], [False, True])
 
+    def test_hang_on_the_lower_file_system_excuses_nothing(self) -> None:
+        runner = Fake(["| generic/001         [failed]", "@@ ok"], [DIED])
+        self.assertEqual(self.run_them(runner, "generic/001"), 1)
+        self.assertEqual(self.lines(), ["generic/001 failed: [failed]"])
+
+    def test_results_of_another_pool_are_kept_apart(self) -> None:
+        self.results.parent.mkdir()
+        self.results.write_text("# kernel 6.1.0, ext4 below, pool=64M, xfstests unknown, 2026-11-27\n")
+        with self.assertRaisesRegex(xfstests.Unusable, "another kind: .*pool=64M"):
+            self.run_them(Fake([]))
+
     def test_second_run_continues(self) -> None:
         self.results.parent.mkdir()
-        self.results.write_text("# title\ngeneric/001 passed\ngeneric/003 fails below: a reason\n"
+        self.results.write_text("# kernel 6.1.0, ext4 below, pool=128M, xfstests unknown, 2026-01-01\ngeneric/001 passed\ngeneric/003 fails below: a reason\n"
                                 "generic/004 nonsense\n")
         runner = Fake(["| generic/004         1s", "@@ ok"])
         self.assertEqual(self.run_them(runner), 0)
