@@ -62,9 +62,9 @@ bool hm_index_join(struct hm_pos *pos);
  */
 void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 word);
 
-/* The bytes of the node above the page that hm_file_take_empty() would remove at least; a hint. */
+/* The bytes of the lowest node above the page, if the node has no unit; a hint. */
 u32 hm_index_empty_bytes(const struct hm_pos *pos);
-/* The same page for all pages below this node. */
+/* The page that names that node in the list: the same for each page below it. */
 u64 hm_index_empty_place(const struct hm_pos *pos, u64 pgoff);
 
 /* Does the file have no data at this unit? Takes no lock. */
