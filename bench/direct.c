@@ -158,7 +158,10 @@ static bool direct_make(struct direct_bench *bench)
 {
 	char make[] = "make", file[PATH_MAX], size[32];
 	char *argv[] = { bench->program, make, file, size, NULL };
-	struct program program = { .argv = argv, .timeout_s = 10 * HANG_SECONDS };
+	struct program program = {
+		.argv = argv,
+		.timeout_s = HANG_SECONDS + (double)(bench->size / (10 * MB)),
+	};
 
 	direct_path(bench, "file", file);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)bench->size);
@@ -192,6 +195,7 @@ static void direct_run_turn(struct direct_bench *bench, struct program_row rows[
 			    unsigned int block, unsigned int turn)
 {
 	unsigned int i, way, target, buffers;
+	double seconds;
 	json_t *result;
 
 	for (i = 0; i < WAYS && !bench_interrupted(); i++) {
@@ -206,17 +210,26 @@ static void direct_run_turn(struct direct_bench *bench, struct program_row rows[
 		if (!result)
 			direct_error(bench, block_names[block], target_names[target],
 				     buffer_names[buffers]);
+		seconds =
+			program_number(result, "seconds"); /* 0 if the kernel refused the memory */
 		program_add_run(&rows[way], result,
-				program_number(result, "bytes") /
-					program_number(result, "seconds") / MB);
+				seconds > 0 ? program_number(result, "bytes") / seconds / MB : 0);
 	}
 }
 
 /* --- the rows of a block size --- */
 
+/* Why the kernel refused the memory of a run; NULL = it did not. */
 static const char *direct_refused(const struct program_row *row)
 {
-	return json_string_value(json_object_get(json_array_get(row->runs, 0), "refused"));
+	const char *refused = NULL;
+	json_t *run;
+	size_t i;
+
+	json_array_foreach(row->runs, i, run)
+		if (!refused)
+			refused = json_string_value(json_object_get(run, "refused"));
+	return refused;
 }
 
 /* The row with the most MB/s. */

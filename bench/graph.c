@@ -13,7 +13,7 @@
 
 #define HANG_SECONDS 1200
 #define SCALE_MIN 10u
-#define SCALE_MAX 30u
+#define SCALE_MAX 27u
 /* The data of a vertex in the graph and in the arrays of an algorithm, and that of an edge. */
 #define VERTEX_BYTES 16u
 #define EDGE_BYTES 8u
@@ -50,6 +50,7 @@ static const char *const algorithm_names[] = { "bfs", "pagerank" };
  * @threads: of an algorithm
  * @runs: number of turns
  * @seconds: after which a run stops unfinished
+ * @no_swap: the mode swap was wanted, but the machine has no swap space for it
  * @modes: bit for each of mode_names[]; likewise @algorithms
  */
 struct graph_bench {
@@ -57,6 +58,7 @@ struct graph_bench {
 	char program[PATH_MAX], file[PATH_MAX];
 	uint64_t bytes, pool;
 	unsigned int scale, degree, threads, runs, seconds, modes, algorithms;
+	bool no_swap;
 };
 
 /* --- the command line --- */
@@ -97,8 +99,8 @@ const struct cli_command graph_command = {
 	.options = options,
 	.notes = "Algorithms: bfs pagerank\n"
 		 "Modes:      plain plain-128 random hugepage steered swap\n\n"
-		 "Exit status: 0 if all was measured and all answers were right, 1 if not, 2 if\n"
-		 "the command line is wrong, 130 if interrupted.\n",
+		 "Exit status: 0 if all was measured and all complete answers were right, 1 if\n"
+		 "not, 2 if the command line is wrong, 130 if interrupted.\n",
 	.page = "bench",
 	.run = graph_main,
 };
@@ -178,26 +180,37 @@ static void graph_error(struct graph_bench *bench, const char *algorithm, const 
 	program_error(&bench->place, names, what);
 }
 
-/* Returns the JSON of the run. NULL: place.result->error has the reason. @limit: 0 = none */
-static json_t *graph_run(struct graph_bench *bench, const char *algorithm, enum mode mode,
-			 uint64_t limit)
+/* The time in which the graph can be made, or an algorithm can run in memory. */
+static unsigned int graph_patience(const struct graph_bench *bench)
+{
+	return HANG_SECONDS + (unsigned int)(bench->bytes / (1 * MB));
+}
+
+/*
+ * Run an algorithm in @mode, or with MODES without HugeMap and without a limit of memory. Returns
+ * the JSON of the run. NULL: place.result->error has the reason.
+ */
+static json_t *graph_run(struct graph_bench *bench, const char *algorithm, enum mode mode)
 {
 	char name[16], way[16], threads[16], seconds[16];
 	char *argv[] = { bench->program, name, bench->file, way, threads, seconds, NULL };
 	struct program program = {
 		.argv = argv,
 		.steered = mode == MODE_STEERED,
-		.limit_bytes = limit,
+		.limit_bytes = mode == MODES ? 0 : bench->pool + OWN_BYTES,
 		.swap = mode == MODE_SWAP,
 		.read_ahead_kb = mode == MODE_STOCK ? STOCK_READ_AHEAD_KB : 0,
-		.timeout_s = HANG_SECONDS + bench->seconds,
+		.timeout_s = graph_patience(bench) + bench->seconds,
 	};
-	bool named = mode == MODE_RANDOM || mode == MODE_HUGEPAGE || mode == MODE_SWAP;
+	bool named = mode == MODE_RANDOM || mode == MODE_HUGEPAGE;
 
 	snprintf(name, sizeof(name), "%s", algorithm);
 	snprintf(way, sizeof(way), "%s", named ? mode_names[mode] : "none");
+	if (mode >= MODE_SWAP)
+		snprintf(way, sizeof(way), "memory");
 	snprintf(threads, sizeof(threads), "%u", bench->threads);
-	snprintf(seconds, sizeof(seconds), "%u", limit ? bench->seconds : HANG_SECONDS);
+	snprintf(seconds, sizeof(seconds), "%u",
+		 mode == MODES ? graph_patience(bench) : bench->seconds);
 	return program_run(&bench->place, &program);
 }
 
@@ -205,7 +218,7 @@ static bool graph_make(struct graph_bench *bench)
 {
 	char make[] = "make", scale[16], degree[16];
 	char *argv[] = { bench->program, make, bench->file, scale, degree, NULL };
-	struct program program = { .argv = argv, .timeout_s = HANG_SECONDS };
+	struct program program = { .argv = argv, .timeout_s = graph_patience(bench) };
 
 	snprintf(scale, sizeof(scale), "%u", bench->scale);
 	snprintf(degree, sizeof(degree), "%u", bench->degree);
@@ -234,7 +247,8 @@ static void graph_choose_modes(struct graph_bench *bench)
 		bench->modes = strcmp(bench->place.volume.type, "hugemap") ? ~0u : 1u << MODE_PLAIN;
 	if (!limits_try_stock(limits))
 		bench->modes &= ~(1u << MODE_STOCK);
-	if (!graph_can_swap(bench))
+	bench->no_swap = bench->modes & 1u << MODE_SWAP && !graph_can_swap(bench);
+	if (bench->no_swap)
 		bench->modes &= ~(1u << MODE_SWAP);
 	if (!bench->modes)
 		cli_usage(&graph_command,
@@ -245,10 +259,34 @@ static void graph_choose_modes(struct graph_bench *bench)
 
 /* --- the rows of an algorithm --- */
 
+/* Returns an error of a result, or NULL. The answer of a stopped run is not known. */
+static const char *graph_fault(const json_t *result, const json_t *expected)
+{
+	const json_t *digest = json_object_get(result, "digest");
+
+	if (digest && !json_equal(digest, expected))
+		return "the answer was wrong";
+	return program_number(result, "edges") > 0 ? NULL : "no edge was followed in this time";
+}
+
+/* Was any run of the row stopped before its end? */
+static bool graph_was_stopped(const struct program_row *row)
+{
+	json_t *run;
+	size_t i;
+
+	json_array_foreach(row->runs, i, run) {
+		if (!json_object_get(run, "digest"))
+			return true;
+	}
+	return false;
+}
+
 static void graph_run_turn(struct graph_bench *bench, struct program_row rows[MODES],
 			   const char *algorithm, const json_t *expected, unsigned int turn)
 {
 	unsigned int i, mode;
+	const char *why;
 	json_t *result;
 
 	for (i = 0; i < MODES && !bench_interrupted(); i++) {
@@ -258,12 +296,10 @@ static void graph_run_turn(struct graph_bench *bench, struct program_row rows[MO
 		cli_progress("%s, turn %u of %u: %s", algorithm, turn + 1, bench->runs,
 			     mode_names[mode]);
 		files_evict(bench->file, bench->bytes);
-		result = graph_run(bench, algorithm, mode, bench->pool + OWN_BYTES);
-		if (!result) {
-			graph_error(bench, algorithm, mode_names[mode], bench->place.result->error);
-		} else if (json_object_get(result, "digest") &&
-			   !json_equal(json_object_get(result, "digest"), expected)) {
-			graph_error(bench, algorithm, mode_names[mode], "the answer was wrong");
+		result = graph_run(bench, algorithm, mode);
+		why = result ? graph_fault(result, expected) : bench->place.result->error;
+		if (why) {
+			graph_error(bench, algorithm, mode_names[mode], why);
 			json_decref(result);
 			result = NULL;
 		}
@@ -301,7 +337,8 @@ static void graph_finish_row(struct graph_bench *bench, const struct program_row
 					row->runs));
 	if (program_is_alone(&bench->place))
 		return;
-	printf("  %-9s %9.2f %8s %8s %8.1f %7.1f %9.0f %8.0f\n", mode_names[mode], row->value,
+	printf("%c %-9s %9.2f %8s %8s %8.1f %7.1f %9.0f %8.0f\n",
+	       graph_was_stopped(row) ? '*' : ' ', mode_names[mode], row->value,
 	       program_ratio_text(plain, of_plain), program_ratio_text(best, of_best),
 	       program_median(row, NULL, "seconds"),
 	       program_median(row, NULL, "user_s") + program_median(row, NULL, "sys_s"),
@@ -314,10 +351,12 @@ static void graph_algorithm(struct graph_bench *bench, const char *algorithm)
 	json_t *reference;
 	unsigned int i;
 
-	cli_progress("%s without a limit of memory", algorithm);
-	reference = graph_run(bench, algorithm, MODE_PLAIN, 0);
-	if (!reference) {
-		graph_error(bench, algorithm, "without a limit", bench->place.result->error);
+	cli_progress("%s in memory", algorithm);
+	reference = graph_run(bench, algorithm, MODES);
+	if (!json_object_get(reference, "digest")) {
+		graph_error(bench, algorithm, "in memory",
+			    reference ? "it did not end" : bench->place.result->error);
+		json_decref(reference);
 		return;
 	}
 	for (i = 0; i < MODES; i++)
@@ -361,12 +400,13 @@ static void graph_print_intro(const struct graph_bench *bench)
 	printf("hugemap bench graph: Kronecker graph, 2^%u vertices, %u edges each, %u thread%s\n"
 	       "in %s (%s)\n"
 	       "Data: %s. Memory: %s of cache and %llu MB beside it.\n"
-	       "Medians of %u turn%s. A run ends when it is done, or after %u s.\n",
+	       "Medians of %u turn%s.\n"
+	       "*: a run was stopped after %u s, and its answer was not checked.\n",
 	       bench->scale, bench->degree, bench->threads, bench->threads == 1 ? "" : "s",
 	       bench->place.volume.dir, bench->place.volume.type,
 	       cli_bytes(bytes, (double)bench->bytes), cli_bytes(pool, (double)bench->pool),
 	       OWN_BYTES / MB, bench->runs, bench->runs == 1 ? "" : "s", bench->seconds);
-	if (!(bench->modes & 1u << MODE_SWAP))
+	if (bench->no_swap)
 		printf("Without the mode swap: this machine has no free swap space of %s.\n",
 		       cli_bytes(bytes, (double)bench->bytes));
 }

@@ -6,9 +6,9 @@
 #include "undo.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MAX_ARGS 16u
@@ -17,7 +17,7 @@
 int program_begin(struct program_place *place)
 {
 	const struct cli_command *command = place->command;
-	int err = volume_find(place->dir, &place->volume);
+	int err = volume_find(place->dir, &place->volume), n;
 
 	place->start = time(NULL);
 	place->rows = json_array();
@@ -36,13 +36,14 @@ int program_begin(struct program_place *place)
 		return cli_fail(command, "too little memory");
 	if (!limits_work(place->limits))
 		cli_fail(command, "%s", limits_why(place->limits));
-	if (snprintf(place->top, sizeof(place->top), "%s/hugemap-bench.%d", place->volume.dir,
-		     getpid()) >= (int)sizeof(place->top))
-		return cli_fail(command, "%s: the name is too long", place->dir);
-	guard_tree(place->top);
-	if (mkdir(place->top, 0700))
-		return cli_fail(command, "%s: %s", place->top, strerror(errno));
-	return CLI_OK;
+	n = snprintf(place->top, sizeof(place->top), "%s/hugemap-bench.XXXXXX", place->volume.dir);
+	if (n < (int)sizeof(place->top) && mkdtemp(place->top)) {
+		guard_tree(place->top);
+		return CLI_OK;
+	}
+	place->top[0] = '\0'; /* program_end() must not remove it */
+	return cli_fail(command, "no directory can be made in %s: %s", place->dir,
+			n < (int)sizeof(place->top) ? strerror(errno) : "the name is too long");
 }
 
 int program_finish(struct program_place *place, json_t *settings)
@@ -178,7 +179,7 @@ double program_ratio(const struct program_row *row, const struct program_row *ot
 	double ratios[MAX_RUNS];
 
 	for (i = 0; i < n; i++)
-		ratios[i] = row->values[i] / other->values[i];
+		ratios[i] = other->values[i] > 0 ? row->values[i] / other->values[i] : 0;
 	return median(ratios, n);
 }
 

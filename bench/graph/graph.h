@@ -6,6 +6,8 @@
 #ifndef GRAPH_GRAPH_H
 #define GRAPH_GRAPH_H
 
+#include "random.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,10 +21,17 @@
  * @magic: GRAPH_MAGIC
  * @vertices: number of vertices
  * @neighbors: number of neighbors of all vertices, twice that of the edges
+ * @digest: the sum of graph_hash() of all neighbors
  */
 struct graph_header {
-	uint64_t magic, vertices, neighbors;
+	uint64_t magic, vertices, neighbors, digest;
 };
+
+/* A neighbor that is stored at a position of struct graph.neighbors. */
+static inline uint64_t graph_hash(uint64_t position, uint32_t neighbor)
+{
+	return random_mix(position << 32 ^ position >> 32 ^ neighbor);
+}
 
 /**
  * struct graph - a graph in memory
@@ -79,6 +88,8 @@ uint64_t graph_pagerank(const struct graph *graph, const struct work *work, unsi
 extern uint64_t team_deadline;
 /* Returns true when the time is over. */
 bool team_is_late(void);
+/* Has team_is_late() returned true? Then the algorithm may not have finished. */
+bool team_was_late(void);
 /* Run @member in some threads, and wait until all have returned. */
 void team_run(unsigned int threads, void *(*member)(void *arg), void *arg);
 /* Wait until all threads of the team are here. Returns true in one of them. */

@@ -4,7 +4,6 @@
  * edges are computed twice, once to count the neighbors of each vertex, and once to store them.
  */
 #include "graph.h"
-#include "random.h"
 
 #include <err.h>
 #include <errno.h>
@@ -68,18 +67,25 @@ static uint64_t make_offsets(uint64_t *offsets, uint64_t edges, unsigned int sca
 	return offsets[vertices];
 }
 
-static void make_neighbors(uint32_t *neighbors, uint64_t *next, uint64_t edges, unsigned int scale)
+/* Returns the digest. */
+static uint64_t make_neighbors(uint32_t *neighbors, uint64_t *next, uint64_t edges,
+			       unsigned int scale)
 {
+	uint64_t i, at, digest = 0;
 	uint32_t ends[2];
-	uint64_t i;
+	unsigned int side;
 
 	for (i = 0; i < edges; i++) {
 		make_edge(i, scale, ends);
 		if (ends[0] == ends[1])
 			continue;
-		neighbors[next[ends[0]]++] = ends[1];
-		neighbors[next[ends[1]]++] = ends[0];
+		for (side = 0; side < 2; side++) {
+			at = next[ends[side]]++;
+			neighbors[at] = ends[!side];
+			digest += graph_hash(at, ends[!side]);
+		}
 	}
+	return digest;
 }
 
 void graph_make(const char *path, unsigned int scale, unsigned int degree)
@@ -112,7 +118,8 @@ void graph_make(const char *path, unsigned int scale, unsigned int degree)
 	graph_lay_out(&graph, at);
 	for (i = 0; i <= vertices; i++)
 		((uint64_t *)graph.offsets)[i] = next[i];
-	make_neighbors((uint32_t *)graph.neighbors, next, edges, scale);
+	((struct graph_header *)at)->digest =
+		make_neighbors((uint32_t *)graph.neighbors, next, edges, scale);
 	if (msync(at, bytes, MS_SYNC) < 0 || munmap(at, bytes) < 0 || close(fd) < 0)
 		err(1, "%s", path);
 	free(next);

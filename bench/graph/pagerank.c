@@ -28,7 +28,7 @@ static void pagerank_contribute(struct ranking *ranking)
 	const uint64_t *offsets = ranking->graph->offsets;
 	uint64_t v, end, n = ranking->graph->vertices;
 
-	while (team_take(&ranking->next[0], n, STEP, &v, &end))
+	while (!team_is_late() && team_take(&ranking->next[0], n, STEP, &v, &end))
 		for (; v < end; v++)
 			ranking->contributions[v] =
 				offsets[v + 1] > offsets[v] ?
@@ -47,7 +47,6 @@ static void pagerank_collect(struct ranking *ranking)
 			float sum = 0;
 
 			edges += graph->offsets[v + 1] - graph->offsets[v];
-
 			for (i = graph->offsets[v]; i < graph->offsets[v + 1]; i++)
 				sum += ranking->contributions[graph->neighbors[i]];
 			ranking->scores[v] = base + DAMPING * sum;

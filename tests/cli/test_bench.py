@@ -664,6 +664,7 @@ class Ycsb(unittest.TestCase):
 
 
 @unittest.skipUnless(os.path.exists(DIRECT), "hugemap-direct is not built: it needs liburing")
+@unittest.skipIf(os.geteuid(), "only root may register 64 MB")
 class Direct(unittest.TestCase):
     """hugemap bench direct: data, and what it leaves; no times."""
 
@@ -692,11 +693,12 @@ class Direct(unittest.TestCase):
         for (block, target, buffers), row in rows.items():
             with self.subTest((block, target, buffers)):
                 if target == "mapping" and buffers == "registered":
-                    self.assertEqual((row["refused"], row["mb_s"]), ("Bad address", 0))
+                    self.assertIn(row["refused"], ("Bad address", "Operation not supported"))
+                    self.assertEqual(row["mb_s"], 0)
                 elif target != "hugetlb":
                     self.assertIsNone(row["refused"])
                     self.assertGreater(row["mb_s"], 0)
-                    self.assertGreater(row["system_us_mb"], 0)
+                    self.assertGreaterEqual(row["system_us_mb"], 0)
         self.assertEqual(max(row["ratio_best"] for row in rows.values()), 1)
         self.assertEqual(os.listdir(self.dir), [])
 
@@ -818,9 +820,38 @@ class Graph(unittest.TestCase):
 
     def test_a_run_stops_after_its_time(self):
         path = f"{self.dir}/graph"
-        self.graph("make", path, "18", "40")
-        found = json.loads(self.graph("pagerank", path, "none", "1", "0"))
-        self.assertNotIn("digest", found)
+        self.graph("make", path, "18", "8")
+        for name in "bfs", "pagerank":
+            found = json.loads(self.graph(name, path, "none", "2", "0"))
+            self.assertNotIn("digest", found)
+            self.assertLess(found["edges"], 3 * 2 * 8 << 18)
+
+    def test_a_stopped_run_is_marked_and_not_checked(self):
+        command = foreign(self.dir, "graph/hugemap-graph", "#!/bin/sh\n[ \"$3\" = random ] && set -- "
+                          f"\"$1\" \"$2\" \"$3\" \"$4\" 0\n{GRAPH} \"$@\" | sed 's/edges.: 0/edges\": 1/'\n")
+        result = self.bench("--scale", "17", "--algorithm", "bfs", "--mode", "random", "--mode", "plain",
+                            command=command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^\* random ")
+        self.assertRegex(result.stdout, r"(?m)^  plain ")
+
+    def test_a_run_without_an_edge_fails_the_benchmark(self):
+        command = foreign(self.dir, "graph/hugemap-graph",
+                          f"#!/bin/sh\n{GRAPH} \"$@\" | sed \"s/edges.: [0-9]*/edges\\\": 0/\"\n")
+        result = self.bench("--algorithm", "bfs", "--mode", "plain", command=command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("bfs, plain: no edge was followed", result.stderr)
+
+    def test_another_graph_than_was_stored_is_found(self):
+        path = self.read_graph()[0]
+        with open(path, "r+b") as file:
+            file.seek(-4, os.SEEK_END)
+            last, = struct.unpack("I", file.read())
+            file.seek(-4, os.SEEK_END)
+            file.write(struct.pack("I", last ^ 1))
+        done = subprocess.run([GRAPH, "bfs", path, "memory", "1", "60"], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("another graph than was stored", done.stderr)
 
     def test_a_damaged_graph_is_refused(self):
         path = f"{self.dir}/graph"
@@ -839,7 +870,7 @@ class Graph(unittest.TestCase):
         self.assertIn("hugemap-graph is not there", result.stderr)
 
     def test_nonsense_is_refused_with_a_sentence(self):
-        for args in (["--scale", "5"], ["--scale", "31"], ["--degree", "0"], ["--pool", "1M"],
+        for args in (["--scale", "5"], ["--scale", "28"], ["--degree", "0"], ["--pool", "1M"],
                      ["--algorithm", "dfs"], ["--mode", "fast"], ["--threads", "0"],
                      ["--seconds", "0"], ["--dir", "/nonexistent"], ["more"]):
             with self.subTest(args):

@@ -12,6 +12,7 @@ import unittest
 HUGEMAP = os.environ["HUGEMAP"]
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "tools/results.py"
 HAS_YCSB = (pathlib.Path(HUGEMAP).parent / "bench/ycsb/hugemap-ycsb").exists()
+HAS_DIRECT = (pathlib.Path(HUGEMAP).parent / "bench/direct/hugemap-direct").exists()
 FAST = ["--size", "64M", "--runs", "1", "--threads", "1", "--engine", "hugemap-steer", "--engine", "linux-mmap"]
 # Takes the place of the command: records the arguments, and makes a short run of the same kind.
 STAND_IN = f"""#!{sys.executable}
@@ -25,6 +26,8 @@ if words[0] == "ycsb":
              "--store", "lmdb", "--mode", "plain", "--mode", "random"]
 elif words[0] == "graph":
     short = ["graph", "--scale", "12", "--runs", "1", "--mode", "plain", "--mode", "random"]
+elif words[0] == "direct":
+    short = ["direct", "--size", "64M", "--runs", "1", "--seconds", "0.1"]
 elif words[0] == "curve":
     short = ["curve", *{FAST!r}, "--scenario", "curve-seq", "--pool", "8M"]
 else:
@@ -55,6 +58,7 @@ class Results(unittest.TestCase):
 
     def test_the_page_has_the_rows_of_each_experiment_and_its_command(self):
         names = ["sequential", "checkpoint", "graph", "curve"] + (["ycsb-small", "ycsb-large"] if HAS_YCSB else [])
+        names += ["direct"] if HAS_DIRECT else []
         done = self.results(*(word for name in names for word in ("--only", name)))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertCountEqual(self.calls(), names)
@@ -68,6 +72,8 @@ class Results(unittest.TestCase):
             for row in data["rows"]:
                 if name.startswith("ycsb"):
                     start = f"| {row['workload']} | {row['store']} | {row['mode']} | {row['ops_s']:.0f} | "
+                elif name == "direct":
+                    start = f"| {row['block']} | {row['target']} | {row['buffers']} | "
                 elif name == "graph":
                     start = f"| {row['algorithm']} | {row['mode']} | {row['medges_s']:.2f} | "
                 else:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
 # `hugemap bench graph` on the mount: a breadth-first search and PageRank on a graph that is larger
-# than the pool find what they find in plain memory.
+# than the pool find what they find in memory, where the graph is the one that was stored.
 #
 # vm: page=auto pool=8M programs=hugemap,hugemap-graph timeout=240
 # vm: page=2M,4K pool=8M programs=hugemap,hugemap-graph timeout=240 set=long
