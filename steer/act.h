@@ -10,8 +10,8 @@
  */
 bool act_settle(struct map *map);
 /*
- * Return whether a fault in mode CHUNK can read a whole region: from Linux 5.18 on, with transparent
- * huge pages. Other kernels read one page. Figures are from Linux 6.18.
+ * Return whether a fault in mode CHUNK can read a whole region: from Linux 5.18 on, with
+ * transparent huge pages. Other kernels read one page. Figures are from Linux 6.18.
  */
 bool act_reads_regions(void);
 
