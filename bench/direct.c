@@ -140,15 +140,6 @@ static void direct_parse(struct direct_bench *bench, int argc, char **argv)
 
 /* --- runs --- */
 
-static void direct_error(struct direct_bench *bench, const char *block, const char *target,
-			 const char *buffers)
-{
-	char names[96];
-
-	snprintf(names, sizeof(names), "%s, %s, %s", block, target, buffers);
-	program_error(&bench->place, names, bench->place.result->error);
-}
-
 static void direct_path(const struct direct_bench *bench, const char *name, char path[PATH_MAX])
 {
 	snprintf(path, PATH_MAX, "%s/%s", bench->place.top, name);
@@ -168,7 +159,8 @@ static bool direct_make(struct direct_bench *bench)
 	cli_progress("making the file");
 	json_decref(program_run(&bench->place, &program));
 	if (!bench->place.result->ok)
-		direct_error(bench, "make", "the file", "O_DIRECT");
+		program_error(&bench->place, "the file could not be made: %s",
+			      bench->place.result->error);
 	return bench->place.result->ok;
 }
 
@@ -191,30 +183,29 @@ static json_t *direct_run(struct direct_bench *bench, unsigned int block, enum t
 	return program_run(&bench->place, &program);
 }
 
-static void direct_run_turn(struct direct_bench *bench, struct program_row rows[WAYS],
-			    unsigned int block, unsigned int turn)
+struct direct_rows {
+	struct direct_bench *bench;
+	unsigned int block;
+};
+
+static json_t *direct_run_way(void *arg, unsigned int way, unsigned int turn, double *value)
 {
-	unsigned int i, way, target, buffers;
+	const struct direct_rows *mine = arg;
+	struct direct_bench *bench = mine->bench;
+	const char *block = block_names[mine->block], *target = target_names[way / BUFFERS];
+	const char *buffers = buffer_names[way % BUFFERS];
 	double seconds;
 	json_t *result;
 
-	for (i = 0; i < WAYS && !bench_interrupted(); i++) {
-		way = turns_order(turn, i, WAYS);
-		target = way / BUFFERS;
-		buffers = way % BUFFERS;
-		if (!(bench->targets & 1u << target) || rows[way].failed)
-			continue;
-		cli_progress("%s, turn %u of %u: %s, %s", block_names[block], turn + 1, bench->runs,
-			     target_names[target], buffer_names[buffers]);
-		result = direct_run(bench, block, target, buffers);
-		if (!result)
-			direct_error(bench, block_names[block], target_names[target],
-				     buffer_names[buffers]);
-		seconds =
-			program_number(result, "seconds"); /* 0 if the kernel refused the memory */
-		program_add_run(&rows[way], result,
-				seconds > 0 ? program_number(result, "bytes") / seconds / MB : 0);
-	}
+	cli_progress("%s, turn %u of %u: %s, %s", block, turn + 1, bench->runs, target, buffers);
+	result = direct_run(bench, mine->block, way / BUFFERS, way % BUFFERS);
+	if (!result)
+		program_error(&bench->place, "%s, %s, %s: %s", block, target, buffers,
+			      bench->place.result->error);
+	seconds = program_number(result, "seconds");
+	if (seconds > 0) /* the kernel has not refused the memory */
+		*value = program_number(result, "bytes") / seconds / MB;
+	return result;
 }
 
 /* --- the rows of a block size --- */
@@ -274,22 +265,21 @@ static void direct_finish_row(struct direct_bench *bench, const struct program_r
 
 static void direct_block(struct direct_bench *bench, unsigned int block)
 {
+	struct direct_rows mine = { bench, block };
 	struct program_row rows[WAYS] = {};
-	unsigned int i;
+	unsigned int i, ways = 0;
 
 	for (i = 0; i < WAYS; i++)
-		rows[i].runs = json_array();
-	for (i = 0; i < bench->runs; i++)
-		direct_run_turn(bench, rows, block, i);
-	cli_progress_clear();
+		if (bench->targets & 1u << i / BUFFERS)
+			ways |= 1u << i;
+	program_run_turns(rows, WAYS, ways, bench->runs, direct_run_way, &mine);
 	if (!program_is_alone(&bench->place))
 		printf("\nreads of %s\n  %-9s %-10s %8s %8s %12s\n", block_names[block], "memory",
 		       "buffers", "MB/s", "of best", "system us/MB");
-	for (i = 0; i < WAYS; i++) {
+	for (i = 0; i < WAYS; i++)
 		if (rows[i].n)
 			direct_finish_row(bench, rows, i, block);
-		json_decref(rows[i].runs);
-	}
+	program_free_rows(rows, WAYS);
 	fflush(stdout);
 }
 

@@ -28,6 +28,7 @@ enum mode {
 	MODE_STEERED,
 	MODE_SWAP,
 	MODES,
+	MODE_REFERENCE = MODES, /* all arrays in memory, without a limit: not in the tables */
 };
 
 static const char *const mode_names[MODES] = {
@@ -171,25 +172,13 @@ static void graph_parse(struct graph_bench *bench, int argc, char **argv)
 
 /* --- runs --- */
 
-static void graph_error(struct graph_bench *bench, const char *algorithm, const char *mode,
-			const char *what)
-{
-	char names[96];
-
-	snprintf(names, sizeof(names), "%s, %s", algorithm, mode);
-	program_error(&bench->place, names, what);
-}
-
 /* The time in which the graph can be made, or an algorithm can run in memory. */
 static unsigned int graph_patience(const struct graph_bench *bench)
 {
 	return HANG_SECONDS + (unsigned int)(bench->bytes / (1 * MB));
 }
 
-/*
- * Run an algorithm in @mode, or with MODES without HugeMap and without a limit of memory. Returns
- * the JSON of the run. NULL: place.result->error has the reason.
- */
+/* Returns the JSON of the run. NULL: place.result->error has the reason. */
 static json_t *graph_run(struct graph_bench *bench, const char *algorithm, enum mode mode)
 {
 	char name[16], way[16], threads[16], seconds[16];
@@ -197,7 +186,7 @@ static json_t *graph_run(struct graph_bench *bench, const char *algorithm, enum 
 	struct program program = {
 		.argv = argv,
 		.steered = mode == MODE_STEERED,
-		.limit_bytes = mode == MODES ? 0 : bench->pool + OWN_BYTES,
+		.limit_bytes = mode == MODE_REFERENCE ? 0 : bench->pool + OWN_BYTES,
 		.swap = mode == MODE_SWAP,
 		.read_ahead_kb = mode == MODE_STOCK ? STOCK_READ_AHEAD_KB : 0,
 		.timeout_s = graph_patience(bench) + bench->seconds,
@@ -206,11 +195,11 @@ static json_t *graph_run(struct graph_bench *bench, const char *algorithm, enum 
 
 	snprintf(name, sizeof(name), "%s", algorithm);
 	snprintf(way, sizeof(way), "%s", named ? mode_names[mode] : "none");
-	if (mode >= MODE_SWAP)
+	if (mode == MODE_SWAP || mode == MODE_REFERENCE)
 		snprintf(way, sizeof(way), "memory");
 	snprintf(threads, sizeof(threads), "%u", bench->threads);
 	snprintf(seconds, sizeof(seconds), "%u",
-		 mode == MODES ? graph_patience(bench) : bench->seconds);
+		 mode == MODE_REFERENCE ? graph_patience(bench) : bench->seconds);
 	return program_run(&bench->place, &program);
 }
 
@@ -226,7 +215,8 @@ static bool graph_make(struct graph_bench *bench)
 	cli_progress("making the graph");
 	json_decref(program_run(&bench->place, &program));
 	if (!bench->place.result->ok)
-		graph_error(bench, "make", "without a limit", bench->place.result->error);
+		program_error(&bench->place, "the graph could not be made: %s",
+			      bench->place.result->error);
 	return bench->place.result->ok;
 }
 
@@ -240,13 +230,8 @@ static bool graph_can_swap(const struct graph_bench *bench)
 
 static void graph_choose_modes(struct graph_bench *bench)
 {
-	struct limits *limits = bench->place.limits;
-
-	/* The kernel engine ignores advice and read_ahead_kb. */
-	if (!bench->modes)
-		bench->modes = strcmp(bench->place.volume.type, "hugemap") ? ~0u : 1u << MODE_PLAIN;
-	if (!limits_try_stock(limits))
-		bench->modes &= ~(1u << MODE_STOCK);
+	bench->modes =
+		program_modes(&bench->place, bench->modes, 1u << MODE_PLAIN, 1u << MODE_STOCK);
 	bench->no_swap = bench->modes & 1u << MODE_SWAP && !graph_can_swap(bench);
 	if (bench->no_swap)
 		bench->modes &= ~(1u << MODE_SWAP);
@@ -254,7 +239,8 @@ static void graph_choose_modes(struct graph_bench *bench)
 		cli_usage(&graph_command,
 			  "this mode cannot be measured here: the machine has no free swap "
 			  "space of %llu MB, or read_ahead_kb is %u or cannot be changed",
-			  (unsigned long long)(bench->bytes / MB), limits_read_ahead(limits));
+			  (unsigned long long)(bench->bytes / MB),
+			  limits_read_ahead(bench->place.limits));
 }
 
 /* --- the rows of an algorithm --- */
@@ -282,31 +268,31 @@ static bool graph_was_stopped(const struct program_row *row)
 	return false;
 }
 
-static void graph_run_turn(struct graph_bench *bench, struct program_row rows[MODES],
-			   const char *algorithm, const json_t *expected, unsigned int turn)
+struct graph_rows {
+	struct graph_bench *bench;
+	const char *algorithm;
+	const json_t *expected;
+};
+
+static json_t *graph_run_mode(void *arg, unsigned int mode, unsigned int turn, double *value)
 {
-	unsigned int i, mode;
+	const struct graph_rows *mine = arg;
+	struct graph_bench *bench = mine->bench;
 	const char *why;
 	json_t *result;
 
-	for (i = 0; i < MODES && !bench_interrupted(); i++) {
-		mode = turns_order(turn, i, MODES);
-		if (!(bench->modes & 1u << mode) || rows[mode].failed)
-			continue;
-		cli_progress("%s, turn %u of %u: %s", algorithm, turn + 1, bench->runs,
-			     mode_names[mode]);
-		files_evict(bench->file, bench->bytes);
-		result = graph_run(bench, algorithm, mode);
-		why = result ? graph_fault(result, expected) : bench->place.result->error;
-		if (why) {
-			graph_error(bench, algorithm, mode_names[mode], why);
-			json_decref(result);
-			result = NULL;
-		}
-		program_add_run(&rows[mode], result,
-				program_number(result, "edges") /
-					program_number(result, "seconds") / 1e6);
+	cli_progress("%s, turn %u of %u: %s", mine->algorithm, turn + 1, bench->runs,
+		     mode_names[mode]);
+	files_evict(bench->file, bench->bytes);
+	result = graph_run(bench, mine->algorithm, mode);
+	why = result ? graph_fault(result, mine->expected) : bench->place.result->error;
+	if (!why) {
+		*value = program_number(result, "edges") / program_number(result, "seconds") / 1e6;
+		return result;
 	}
+	program_error(&bench->place, "%s, %s: %s", mine->algorithm, mode_names[mode], why);
+	json_decref(result);
+	return NULL;
 }
 
 /* The fastest mode without HugeMap and without swap. */
@@ -347,23 +333,21 @@ static void graph_finish_row(struct graph_bench *bench, const struct program_row
 
 static void graph_algorithm(struct graph_bench *bench, const char *algorithm)
 {
+	struct graph_rows mine = { .bench = bench, .algorithm = algorithm };
 	struct program_row rows[MODES] = {};
 	json_t *reference;
 	unsigned int i;
 
 	cli_progress("%s in memory", algorithm);
-	reference = graph_run(bench, algorithm, MODES);
-	if (!json_object_get(reference, "digest")) {
-		graph_error(bench, algorithm, "in memory",
-			    reference ? "it did not end" : bench->place.result->error);
+	reference = graph_run(bench, algorithm, MODE_REFERENCE);
+	mine.expected = json_object_get(reference, "digest");
+	if (!mine.expected) {
+		program_error(&bench->place, "%s, in memory: %s", algorithm,
+			      reference ? "it did not end" : bench->place.result->error);
 		json_decref(reference);
 		return;
 	}
-	for (i = 0; i < MODES; i++)
-		rows[i].runs = json_array();
-	for (i = 0; i < bench->runs; i++)
-		graph_run_turn(bench, rows, algorithm, json_object_get(reference, "digest"), i);
-	cli_progress_clear();
+	program_run_turns(rows, MODES, bench->modes, bench->runs, graph_run_mode, &mine);
 	if (!program_is_alone(&bench->place))
 		printf("\n%s; with all data in memory: %.2f million edges/s\n"
 		       "  %-9s %9s %8s %8s %8s %7s %9s %8s\n",
@@ -372,11 +356,10 @@ static void graph_algorithm(struct graph_bench *bench, const char *algorithm)
 			       1e6,
 		       "", "M edges/s", "of plain", "of best", "seconds", "CPU s", "faults",
 		       "MB read");
-	for (i = 0; i < MODES; i++) {
+	for (i = 0; i < MODES; i++)
 		if (rows[i].n)
 			graph_finish_row(bench, rows, i, algorithm);
-		json_decref(rows[i].runs);
-	}
+	program_free_rows(rows, MODES);
 	json_decref(reference);
 	fflush(stdout);
 }

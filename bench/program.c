@@ -6,6 +6,7 @@
 #include "undo.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -46,32 +47,35 @@ int program_begin(struct program_place *place)
 			n < (int)sizeof(place->top) ? strerror(errno) : "the name is too long");
 }
 
-int program_finish(struct program_place *place, json_t *settings)
+static int program_write_json(const struct program_place *place, json_t *settings)
 {
-	const struct cli_command *command = place->command;
 	char name[64];
 	json_t *json;
-	int err;
 
-	cli_progress_clear();
-	snprintf(name, sizeof(name), "hugemap %s", command->name);
+	snprintf(name, sizeof(name), "hugemap %s", place->command->name);
 	json = json_head(name, FORMAT, place->start, &place->volume, place->limits);
-	json_object_set_new(json, "settings", settings);
+	json_object_set(json, "settings", settings);
 	json_object_set(json, "rows", place->rows);
 	json_object_set(json, "errors", place->errors);
+	return json_save(json, place->json);
+}
+
+int program_finish(struct program_place *place, json_t *settings)
+{
+	int status = json_array_size(place->errors) ? CLI_FAILED : CLI_OK, err;
+
+	cli_progress_clear();
 	if (bench_interrupted()) {
-		json_decref(json);
-		cli_fail(command, "interrupted; files are removed");
-		return EXIT_INTERRUPTED;
-	}
-	if (!place->json) {
-		json_decref(json);
-	} else {
-		err = json_save(json, place->json);
+		cli_fail(place->command, "interrupted; files are removed");
+		status = EXIT_INTERRUPTED;
+	} else if (place->json) {
+		err = program_write_json(place, settings);
 		if (err)
-			return cli_fail(command, "--json %s: %s", place->json, strerror(-err));
+			status = cli_fail(place->command, "--json %s: %s", place->json,
+					  strerror(-err));
 	}
-	return json_array_size(place->errors) ? CLI_FAILED : CLI_OK;
+	json_decref(settings);
+	return status;
 }
 
 bool program_is_alone(const struct program_place *place)
@@ -79,12 +83,26 @@ bool program_is_alone(const struct program_place *place)
 	return place->json && !strcmp(place->json, "-");
 }
 
-void program_error(struct program_place *place, const char *names, const char *what)
+void program_error(struct program_place *place, const char *format, ...)
 {
+	char text[512];
+	va_list args;
+
 	if (bench_interrupted())
 		return;
-	json_array_append_new(place->errors, json_sprintf("%s: %s", names, what));
-	cli_fail(place->command, "%s: %s", names, what);
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	json_array_append_new(place->errors, json_string(text));
+	cli_fail(place->command, "%s", text);
+}
+
+unsigned int program_modes(const struct program_place *place, unsigned int chosen,
+			   unsigned int on_hugemap, unsigned int stock)
+{
+	if (!chosen)
+		chosen = strcmp(place->volume.type, "hugemap") ? ~0u : on_hugemap;
+	return limits_try_stock(place->limits) ? chosen : chosen & ~stock;
 }
 
 unsigned int program_choose(const struct cli_command *command, const char *option,
@@ -163,7 +181,7 @@ double program_number(const json_t *result, const char *key)
 	return json_number_value(json_object_get(result, key));
 }
 
-void program_add_run(struct program_row *row, json_t *result, double value)
+static void program_add_run(struct program_row *row, json_t *result, double value)
 {
 	row->failed = !result;
 	if (!result)
@@ -171,6 +189,35 @@ void program_add_run(struct program_row *row, json_t *result, double value)
 	row->values[row->n++] = value;
 	row->value = median(row->values, row->n);
 	json_array_append_new(row->runs, result);
+}
+
+void program_run_turns(struct program_row *rows, unsigned int n, unsigned int ways,
+		       unsigned int turns, program_way *run, void *arg)
+{
+	unsigned int turn, i, way;
+	json_t *result;
+	double value;
+
+	for (i = 0; i < n; i++)
+		rows[i].runs = json_array();
+	for (turn = 0; turn < turns; turn++)
+		for (i = 0; i < n && !bench_interrupted(); i++) {
+			way = turns_order(turn, i, n);
+			if (!(ways & 1u << way) || rows[way].failed)
+				continue;
+			value = 0;
+			result = run(arg, way, turn, &value);
+			program_add_run(&rows[way], result, value);
+		}
+	cli_progress_clear();
+}
+
+void program_free_rows(struct program_row *rows, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		json_decref(rows[i].runs);
 }
 
 double program_ratio(const struct program_row *row, const struct program_row *other)

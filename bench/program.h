@@ -45,8 +45,9 @@ void program_end(struct program_place *place);
 
 /* Is only JSON written to standard output? */
 bool program_is_alone(const struct program_place *place);
-/* Record an error with the names of its run, and print it, unless the user has interrupted. */
-void program_error(struct program_place *place, const char *names, const char *what);
+/* Record an error, and print it, unless the user has interrupted. */
+void program_error(struct program_place *place, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Return the bit of a name that the user has chosen. A wrong name ends the command. */
 unsigned int program_choose(const struct cli_command *command, const char *option,
 			    const char *const *names, unsigned int n, const char *name);
@@ -68,6 +69,14 @@ struct program {
 	unsigned int read_ahead_kb;
 	double timeout_s;
 };
+
+/*
+ * The modes of a table: those that the user has chosen, or all; on a mount of HugeMap
+ * @on_hugemap, because the kernel engine ignores advice and read_ahead_kb. Without @stock, the mode
+ * with STOCK_READ_AHEAD_KB, where that cannot be set. Each mode is a bit.
+ */
+unsigned int program_modes(const struct program_place *place, unsigned int chosen,
+			   unsigned int on_hugemap, unsigned int stock);
 
 /*
  * Run a program. Returns the JSON that it has printed; NULL after an error, with the reason in
@@ -93,8 +102,18 @@ struct program_row {
 	bool failed;
 };
 
-/* Add a run, and take over its JSON. @result is NULL if the run has failed. */
-void program_add_run(struct program_row *row, json_t *result, double value);
+/*
+ * Run a program in one of several ways. Returns the JSON of the run, and its value in *@value; NULL
+ * after an error, which is recorded.
+ */
+typedef json_t *program_way(void *arg, unsigned int way, unsigned int turn, double *value);
+/*
+ * Fill in @n empty rows, one for each way. Each way with a bit in @ways runs once in each turn,
+ * until one of its runs fails. The user may interrupt.
+ */
+void program_run_turns(struct program_row *rows, unsigned int n, unsigned int ways,
+		       unsigned int turns, program_way *run, void *arg);
+void program_free_rows(struct program_row *rows, unsigned int n);
 /* The median of the ratios to the runs of another row in the same turns; 0 = it has none. */
 double program_ratio(const struct program_row *row, const struct program_row *other);
 /* The median of a number, in an object of the JSON if @object is not NULL. */

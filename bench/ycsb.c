@@ -33,13 +33,8 @@ static int ycsb_prepare(struct ycsb *ycsb)
 	status = program_begin(&ycsb->place);
 	if (status != CLI_OK)
 		return status;
-	/* The kernel engine ignores advice and read_ahead_kb. */
-	if (!ycsb->modes)
-		ycsb->modes = strcmp(ycsb->place.volume.type, "hugemap") ?
-				      ~0u :
-				      1u << MODE_PLAIN | 1u << MODE_PREAD;
-	if (!limits_try_stock(ycsb->place.limits))
-		ycsb->modes &= ~(1u << MODE_STOCK);
+	ycsb->modes = program_modes(&ycsb->place, ycsb->modes, 1u << MODE_PLAIN | 1u << MODE_PREAD,
+				    1u << MODE_STOCK);
 	if (!ycsb->modes)
 		cli_usage(&ycsb_command,
 			  "read_ahead_kb is %u, or cannot be changed: leave "

@@ -38,42 +38,38 @@ static void ycsb_finish_row(struct ycsb *ycsb, const struct program_row *rows, e
 		ycsb_print_row(row, mode, of_plain, of_random);
 }
 
-static void ycsb_run_turn(struct ycsb *ycsb, struct program_row rows[MODES], unsigned int workload,
-			  unsigned int store, unsigned int turn)
-{
-	unsigned int i, mode;
-	json_t *result;
+struct ycsb_rows {
+	struct ycsb *ycsb;
+	unsigned int workload, store;
+};
 
-	for (i = 0; i < MODES && !bench_interrupted(); i++) {
-		mode = turns_order(turn, i, MODES);
-		if (!(ycsb->modes & 1u << mode) || rows[mode].failed ||
-		    (mode == MODE_PREAD && store == YCSB_LMDB))
-			continue;
-		result = ycsb_run_once(ycsb, mode, workload, store, turn);
-		program_add_run(&rows[mode], result,
-				program_number(result, "ops") / program_number(result, "seconds"));
-	}
+static json_t *ycsb_run_mode(void *arg, unsigned int mode, unsigned int turn, double *value)
+{
+	const struct ycsb_rows *mine = arg;
+	json_t *result = ycsb_run_once(mine->ycsb, mode, mine->workload, mine->store, turn);
+
+	if (result)
+		*value = program_number(result, "ops") / program_number(result, "seconds");
+	return result;
 }
 
 void ycsb_workload(struct ycsb *ycsb, unsigned int workload, unsigned int store)
 {
+	struct ycsb_rows mine = { ycsb, workload, store };
+	unsigned int modes = ycsb->modes, i;
 	struct program_row rows[MODES] = {};
-	unsigned int turn, i;
 
-	for (i = 0; i < MODES; i++)
-		rows[i].runs = json_array();
-	for (turn = 0; turn < ycsb->runs; turn++)
-		ycsb_run_turn(ycsb, rows, workload, store, turn);
-	cli_progress_clear();
+	if (store == YCSB_LMDB)
+		modes &= ~(1u << MODE_PREAD);
+	program_run_turns(rows, MODES, modes, ycsb->runs, ycsb_run_mode, &mine);
 	if (!program_is_alone(&ycsb->place))
 		printf("\n%s, %s%s\n  %-9s %8s %8s %8s %8s %8s %6s %8s %7s\n",
 		       ycsb_workload_names[workload], ycsb_store_names[store],
 		       ycsb_is_warm(ycsb, workload, store) ? ", in memory" : "", "", "ops/s",
 		       "of plain", "of rand.", "p50", "p99", "CPU us", "faults", "MB read");
-	for (i = 0; i < MODES; i++) {
+	for (i = 0; i < MODES; i++)
 		if (rows[i].n)
 			ycsb_finish_row(ycsb, rows, i, workload, store);
-		json_decref(rows[i].runs);
-	}
+	program_free_rows(rows, MODES);
 	fflush(stdout);
 }

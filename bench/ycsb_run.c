@@ -14,15 +14,6 @@
 /* A run hung if it takes so much longer than its time: the sync is slow on some disks. */
 #define HANG_SECONDS 600
 
-static void ycsb_error(struct ycsb *ycsb, const char *workload, const char *store, const char *mode,
-		       const char *what)
-{
-	char names[96];
-
-	snprintf(names, sizeof(names), "%s, %s, %s", workload, store, mode);
-	program_error(&ycsb->place, names, what);
-}
-
 /* --- the directories of stores --- */
 
 static void ycsb_path(const struct ycsb *ycsb, const char *name, char path[PATH_MAX])
@@ -147,8 +138,9 @@ bool ycsb_make_master(struct ycsb *ycsb, unsigned int store)
 	loaded = mkdir(path, 0700) ? NULL : ycsb_carry_out(&run, 0);
 	ok = loaded && ycsb_check_load(&run, loaded);
 	if (!ok)
-		ycsb_error(ycsb, "load", ycsb_store_names[store], "without a limit",
-			   loaded ? "the store has other records" : ycsb->place.result->error);
+		program_error(&ycsb->place, "load, %s, without a limit: %s",
+			      ycsb_store_names[store],
+			      loaded ? "the store has other records" : ycsb->place.result->error);
 	json_decref(loaded);
 	ycsb->store_bytes[store] = ycsb_evict(path);
 	return ok;
@@ -188,7 +180,8 @@ json_t *ycsb_run_once(struct ycsb *ycsb, enum mode mode, unsigned int workload, 
 		why = "the store has other records than were inserted";
 	if (!why)
 		return result;
-	ycsb_error(ycsb, name, ycsb_store_names[store], ycsb_mode_names[mode], why);
+	program_error(&ycsb->place, "%s, %s, %s: %s", name, ycsb_store_names[store],
+		      ycsb_mode_names[mode], why);
 	json_decref(result);
 	return NULL;
 }
