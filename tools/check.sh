@@ -29,7 +29,7 @@ areas() {
 		lib: lib include tests/lib tests/exercise: lib exercise-one exercise-threads
 		cli: cli completions tests/cli: cli+fast cli-stat
 		python: python tests/python: python python-system
-		bench: bench: cli-bench
+		bench: bench: cli-bench cli-bench-programs
 		docs: docs man tools tests/tools: cli-docs cli-man tools+fast
 	EOF
 }

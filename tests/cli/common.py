@@ -2,6 +2,7 @@
 """Helpers for the tests of the command line."""
 import contextlib
 import fcntl
+import glob
 import os
 import pty
 import re
@@ -21,6 +22,17 @@ LONG = 600  # seconds that nothing here takes, on a busy machine either
 
 def hugemap(*args, **kwargs):
     return subprocess.run([HUGEMAP, *args], capture_output=True, text=True, **kwargs)
+
+
+def read_text(path):
+    with open(path) as file:
+        return file.read()
+
+
+def cgroups(pid):
+    """The control groups of a benchmark."""
+    found = glob.glob(f"/sys/fs/cgroup/**/hugemap-bench.{pid}.*", recursive=True)
+    return [p for p in found if os.path.isdir(p)]
 
 
 def documented_keys(page):
