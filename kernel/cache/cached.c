@@ -10,10 +10,10 @@
 
 static void hm_cached_add_block(const struct hm_pos *pos, struct hm_cached *sum)
 {
-	enum hm_state state = hm_word_state(hm_atomic_read(&pos->leaf->block[pos->leaf_slot].word));
+	enum hm_state state = hm_word_state(hm_atomic_read(&hm_pos_block(pos)->word));
 
 	if (state == HM_SPLIT) {
-		const struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+		const struct hm_base *base = hm_pos_base_node(pos);
 		s64 resident;
 
 		if (!base)

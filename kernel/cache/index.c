@@ -120,12 +120,12 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 
 		pos->base = NULL;
 		pos->pgoff = hm_block_start(pgoff);
-		pos->word = &pos->leaf->block[pos->leaf_slot].word;
+		pos->word = &hm_pos_block(pos)->word;
 		word = hm_atomic_read(pos->word);
 		if (hm_word_state(word) != HM_SPLIT)
 			return word;
 
-		pos->base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+		pos->base = hm_pos_base_node(pos);
 		if (!pos->base)
 			continue; /* it was removed after a join of the block: read again */
 		pos->pgoff = pgoff;
@@ -170,7 +170,7 @@ static void hm_index_set_bit_to(unsigned long *map, u32 bit, bool value)
 
 bool hm_index_split(struct hm_pos *pos, u64 word)
 {
-	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+	struct hm_base *base = hm_pos_base_node(pos);
 	bool zero_fill, needs_alloc;
 	u32 i;
 
@@ -187,8 +187,7 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 	if (!hm_index_count_in(&base->resident))
 		goto uncount;
 	hm_stay_begin();
-	if (!hm_atomic_cas(&pos->leaf->block[pos->leaf_slot].word, &word,
-			   hm_word_to(word, HM_SPLIT))) {
+	if (!hm_atomic_cas(&hm_pos_block(pos)->word, &word, hm_word_to(word, HM_SPLIT))) {
 		hm_stay_end();
 		hm_atomic_add(&base->resident, -1);
 		goto uncount;
@@ -234,7 +233,7 @@ uncount:
 
 void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 word)
 {
-	hm_atomic_t *block = &pos->leaf->block[pos->leaf_slot].word;
+	hm_atomic_t *block = &hm_pos_block(pos)->word;
 	u64 old;
 
 	hm_index_set_bit_to(pos->leaf->zero_fill, pos->leaf_slot,
@@ -258,7 +257,7 @@ bool hm_index_join(struct hm_pos *pos)
 
 	/* Exclude hm_index_set_zero_fill(): the join would overwrite its bit for the block. */
 	hm_spin_lock(&pos->file->node_lock);
-	base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+	base = hm_pos_base_node(pos);
 	if (!base) {
 		hm_spin_unlock(&pos->file->node_lock);
 		return false;
@@ -343,7 +342,7 @@ void hm_index_set_data(const struct hm_pos *pos, bool all)
 static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end, bool zero_fill)
 {
 	u64 start = hm_block_start(first);
-	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+	struct hm_base *base = hm_pos_base_node(pos);
 	bool whole = first == start && end == start + HM_BLOCK_PAGES;
 
 	/*
@@ -372,7 +371,7 @@ static void hm_index_set_zero_fill(const struct hm_pos *pos, u64 first, u64 end,
 static void hm_index_set_allocated(const struct hm_pos *pos, u64 first, u64 end)
 {
 	u64 start = hm_block_start(first), all = hm_file_npages(pos->file);
-	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+	struct hm_base *base = hm_pos_base_node(pos);
 
 	if (first == start && (end == start + HM_BLOCK_PAGES || end >= all))
 		hm_bit_clear(pos->leaf->needs_alloc, pos->leaf_slot);
@@ -475,7 +474,7 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 	if (hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot) &&
 	    !hm_bits_count(base->needs_alloc))
 		memset(base->needs_alloc, 0xff, sizeof(base->needs_alloc));
-	return hm_ptr_install(&pos->leaf->block[pos->leaf_slot].base, base);
+	return hm_ptr_install(&hm_pos_block(pos)->base, base);
 }
 
 /*
@@ -601,7 +600,7 @@ out:
  */
 static struct hm_base *hm_index_take_base(const struct hm_pos *pos)
 {
-	struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+	struct hm_base *base = hm_pos_base_node(pos);
 	u64 none = 0;
 
 	if (!base || !hm_atomic_cas(&base->resident, &none, HM_NODE_DEAD))
@@ -612,9 +611,9 @@ static struct hm_base *hm_index_take_base(const struct hm_pos *pos)
 	}
 	/* A walk over the dirty units must not find a split block without the node. */
 	hm_spin_lock(&pos->file->dirty_lock);
-	if (hm_word_state(hm_atomic_read(&pos->leaf->block[pos->leaf_slot].word)) == HM_SPLIT)
+	if (hm_word_state(hm_atomic_read(&hm_pos_block(pos)->word)) == HM_SPLIT)
 		hm_index_join_frozen(pos, base, 0);
-	hm_ptr_set(&pos->leaf->block[pos->leaf_slot].base, NULL);
+	hm_ptr_set(&hm_pos_block(pos)->base, NULL);
 	hm_spin_unlock(&pos->file->dirty_lock);
 	pos->leaf->nbase--;
 	hm_bit_clear(pos->leaf->queued, pos->leaf_slot);
@@ -639,7 +638,7 @@ static struct hm_leaf *hm_index_take_leaf(const struct hm_pos *pos)
 
 u32 hm_index_empty_bytes(const struct hm_pos *pos)
 {
-	const struct hm_base *base = hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+	const struct hm_base *base = hm_pos_base_node(pos);
 
 	if (base)
 		return hm_atomic_read(&base->resident) ? 0 : base->node.bytes;
@@ -651,7 +650,7 @@ u64 hm_index_empty_place(const struct hm_pos *pos, u64 pgoff)
 {
 	u32 last = (pos->dir ? HM_NODE_SLOTS : HM_HEAD_BLOCKS) - 1;
 
-	if (hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base))
+	if (hm_pos_base_node(pos))
 		return hm_block_start(pgoff);
 	return hm_block_start(pgoff) + ((u64)(last - pos->leaf_slot) << HM_BLOCK_ORDER);
 }

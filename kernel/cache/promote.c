@@ -160,14 +160,14 @@ static bool hm_promote_find_leaf(const struct hm_promotion *p, struct hm_pos *po
 	if (!hm_index_find(p->unit.file, p->unit.pgoff, pos))
 		return false;
 	pos->pgoff = p->unit.pgoff;
-	pos->word = &pos->leaf->block[pos->leaf_slot].word;
+	pos->word = &hm_pos_block(pos)->word;
 	return true;
 }
 
 /* Find the block of a promotion. False: it has no node of base pages. */
 static bool hm_promote_find_block(const struct hm_promotion *p, struct hm_pos *pos)
 {
-	return hm_promote_find_leaf(p, pos) && hm_ptr_read(&pos->leaf->block[pos->leaf_slot].base);
+	return hm_promote_find_leaf(p, pos) && hm_pos_base_node(pos);
 }
 
 /* Return the position of a base page of a block. */
@@ -175,7 +175,7 @@ static struct hm_pos hm_promote_page_of(const struct hm_pos *block, u32 i)
 {
 	struct hm_pos page = *block;
 
-	page.base = hm_ptr_read(&block->leaf->block[block->leaf_slot].base);
+	page.base = hm_pos_base_node(block);
 	page.base_slot = i;
 	page.pgoff = block->pgoff + i;
 	page.word = &page.base->word[i];
@@ -195,7 +195,7 @@ static void hm_promote_set(unsigned long *map, u32 i)
 /* Does the file allow the block to be a huge unit? */
 static enum hm_promote_result hm_promote_check_file(const struct hm_pos *block)
 {
-	const struct hm_base *base = hm_ptr_read(&block->leaf->block[block->leaf_slot].base);
+	const struct hm_base *base = hm_pos_base_node(block);
 
 	if (!hm_promote_can_be_huge(block))
 		return HM_PROMOTE_GONE;
@@ -303,7 +303,7 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 		goto not_promoted;
 	}
 	/* From here on the node of base pages stays, unless its removal has begun. */
-	base = hm_ptr_read(&block.leaf->block[block.leaf_slot].base);
+	base = hm_pos_base_node(&block);
 	if (!base || hm_atomic_read(&base->resident) & HM_NODE_DEAD) {
 		hm_bit_clear(block.leaf->promoting, block.leaf_slot);
 		goto not_promoted;
@@ -550,7 +550,7 @@ bool hm_promote_commit(struct hm_promotion *p)
 
 	hm_assert(p->claimed);
 	hm_promote_find_block(p, &block);
-	base = hm_ptr_read(&block.leaf->block[block.leaf_slot].base);
+	base = hm_pos_base_node(&block);
 	hm_promote_change_frame(p, &block);
 	dirty = hm_bits_count(p->changed) > 0;
 	if (dirty) {

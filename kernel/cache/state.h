@@ -349,6 +349,17 @@ struct hm_pos {
 	u32 root_slot, dir_slot, leaf_slot, base_slot;
 };
 
+/* The block of a position, and its node of base pages; NULL = it has none. */
+static inline struct hm_block *hm_pos_block(const struct hm_pos *pos)
+{
+	return &pos->leaf->block[pos->leaf_slot];
+}
+
+static inline struct hm_base *hm_pos_base_node(const struct hm_pos *pos)
+{
+	return hm_ptr_read(&hm_pos_block(pos)->base);
+}
+
 /* The base pages of a file. */
 static inline u64 hm_file_npages(const struct hm_file *file)
 {

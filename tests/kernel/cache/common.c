@@ -305,13 +305,13 @@ static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
 
 	assert_true(hm_index_find(file, pgoff, &pos));
 	pos.pgoff = pgoff;
-	pos.word = &pos.leaf->block[pos.leaf_slot].word;
+	pos.word = &hm_pos_block(&pos)->word;
 	word = hm_atomic_read(pos.word);
 	split = hm_word_state(word) == HM_SPLIT;
 	assert_int_not_equal(hm_word_state(word), HM_FROZEN);
 	assert_int_not_equal(hm_word_state(word), HM_FAILED); /* failed blocks are split */
 	audit_word(file, &pos, word, sums);
-	base = pos.leaf->block[pos.leaf_slot].base;
+	base = hm_pos_block(&pos)->base;
 	assert_true(base || !split);
 	for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
 		assert_true(hm_index_find(file, pgoff + i, &pos));
