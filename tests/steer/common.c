@@ -97,6 +97,20 @@ void filter_advice(unsigned int advice, unsigned int answer)
 	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
+bool filter_all_threads(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrusage, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	return !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+}
+
 void nap(void)
 {
 	const struct timespec time = { .tv_nsec = 1000000 };

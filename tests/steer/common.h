@@ -88,6 +88,11 @@ static inline uint64_t random_number(void)
 
 /* Install a filter that returns @answer for one kind of madvise(). */
 void filter_advice(unsigned int advice, unsigned int answer);
+/*
+ * Install a filter in all threads that ends the process for calls of the monitor. The caller has
+ * set PR_SET_NO_NEW_PRIVS. Returns false if the kernel refuses that.
+ */
+bool filter_all_threads(void);
 
 void nap(void); /* 1 ms */
 int threads_now(void); /* number of threads, as the kernel counts them */

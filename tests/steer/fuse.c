@@ -11,22 +11,24 @@
 #define FUSE_OPCODES 64u
 #define FUSE_ROOT 1u
 #define FUSE_FILE 2u
+#define FUSE_LONGEST_S 60u
 
 static struct {
 	unsigned int count[FUSE_OPCODES];
-	bool hangs;
+	bool hangs[FUSE_OPCODES];
 } *fuse_shared;
 
 static char fuse_mount_point[32];
+static pid_t fuse_server;
 
 unsigned int fuse_count(unsigned int opcode)
 {
 	return __atomic_load_n(&fuse_shared->count[opcode], __ATOMIC_SEQ_CST);
 }
 
-void fuse_hang(void)
+void fuse_hang(unsigned int opcode)
 {
-	__atomic_store_n(&fuse_shared->hangs, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&fuse_shared->hangs[opcode], true, __ATOMIC_SEQ_CST);
 }
 
 static void fuse_reply(int dev, const struct fuse_in_header *in, int err, void *data, size_t size)
@@ -54,9 +56,14 @@ static void fuse_answer(int dev, const struct fuse_in_header *in)
 {
 	static char zeros[MB];
 	const void *argument = in + 1;
-	struct fuse_init_out init = {
-		.major = 7, .minor = 31, .max_readahead = 131072, .max_write = 131072
-	};
+	/* As for a disk, the kernel does not wait for the reads of pages ahead. */
+	struct fuse_init_out init = { .major = 7,
+				      .minor = 31,
+				      .flags = FUSE_ASYNC_READ,
+				      .max_readahead = 131072,
+				      .max_write = 131072,
+				      .max_background = 10000,
+				      .congestion_threshold = 10000 };
 	struct fuse_entry_out entry = { .nodeid = FUSE_FILE, .attr = fuse_attr_of(FUSE_FILE) };
 	struct fuse_attr_out attr = { .attr = fuse_attr_of(in->nodeid) };
 	struct fuse_open_out open = { .fh = in->nodeid };
@@ -79,8 +86,7 @@ static void fuse_answer(int dev, const struct fuse_in_header *in)
 		fuse_reply(dev, in, 0, &open, sizeof(open));
 		break;
 	case FUSE_READ:
-		if (!__atomic_load_n(&fuse_shared->hangs, __ATOMIC_SEQ_CST))
-			fuse_reply(dev, in, 0, zeros, ((struct fuse_read_in *)argument)->size);
+		fuse_reply(dev, in, 0, zeros, ((struct fuse_read_in *)argument)->size);
 		break;
 	case FUSE_WRITE:
 		write.size = ((struct fuse_write_in *)argument)->size;
@@ -110,11 +116,16 @@ static void fuse_serve(int dev)
 	ssize_t n;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* A process that waits for an answer cannot be killed. It goes on when the server ends. */
+	alarm(FUSE_LONGEST_S);
 	while ((n = read(dev, buffer, sizeof(buffer))) > 0 || errno == EINTR || errno == ENOENT) {
 		if (n < (ssize_t)sizeof(*in))
 			continue;
-		if (in->opcode < FUSE_OPCODES)
+		if (in->opcode < FUSE_OPCODES) {
 			__atomic_add_fetch(&fuse_shared->count[in->opcode], 1, __ATOMIC_SEQ_CST);
+			if (__atomic_load_n(&fuse_shared->hangs[in->opcode], __ATOMIC_SEQ_CST))
+				continue;
+		}
 		fuse_answer(dev, in);
 	}
 	_exit(0);
@@ -125,7 +136,6 @@ const char *fuse_begin(void)
 	static char file[64];
 	char options[100];
 	int dev = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	pid_t server;
 
 	strcpy(fuse_mount_point, "/tmp/hugemap-fuse-XXXXXX");
 	if (dev < 0 || unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
@@ -139,9 +149,9 @@ const char *fuse_begin(void)
 		rmdir(fuse_mount_point);
 		return NULL;
 	}
-	server = fork();
-	CHECK(server >= 0);
-	if (!server)
+	fuse_server = fork();
+	CHECK(fuse_server >= 0);
+	if (!fuse_server)
 		fuse_serve(dev);
 	close(dev);
 	snprintf(file, sizeof(file), "%s/file", fuse_mount_point);
@@ -151,4 +161,5 @@ const char *fuse_begin(void)
 void fuse_end(void)
 {
 	CHECK(!umount2(fuse_mount_point, MNT_DETACH) && !rmdir(fuse_mount_point));
+	CHECK(!kill(fuse_server, SIGKILL) && waitpid(fuse_server, NULL, 0) == fuse_server);
 }

@@ -12,11 +12,14 @@
  * file, or NULL if this process has no permission.
  */
 const char *fuse_begin(void);
-/* Remove the directory. The mount ends with the mount name space. */
+/*
+ * Remove the directory, and end the server, so that requests without an answer fail. The mount ends
+ * with the mount name space.
+ */
 void fuse_end(void);
 /* The number of requests of a kind: FUSE_FLUSH, FUSE_GETATTR and so on. */
 unsigned int fuse_count(unsigned int opcode);
-/* From now on the server answers no FUSE_READ. */
-void fuse_hang(void);
+/* From now on the server answers no request of a kind. */
+void fuse_hang(unsigned int opcode);
 
 #endif /* STEER_TEST_FUSE_H */

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/*
- * Start and end of the monitor thread: in a process with FUSE files, under seccomp filters, and
- * before setuid().
- */
+/* Start and end of the monitor thread: under seccomp filters, and before setuid(). */
 #include "common.h"
 
 #include "device.h"
-#include "fuse.h"
 #include "memory.h"
 #include "uapi.h"
-#include "wrap.h"
 
 #include <linux/filter.h>
-#include <linux/fuse.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -42,145 +36,6 @@ uint64_t memory_for_cache(void)
 uint64_t memory_read_again(void)
 {
 	return 0;
-}
-
-/* --- FUSE --- */
-
-static bool fuse_skipped(const char *path)
-{
-	if (!path)
-		fprintf(stderr, "skipped: FUSE cannot be mounted here\n");
-	return !path;
-}
-
-/*
- * If the monitor copied the table of descriptors, the kernel would send FLUSH for each descriptor
- * that the monitor then closes. So the monitor does not start while a low descriptor is that of a
- * FUSE file.
- */
-static void fuse_is_not_flushed(void)
-{
-	const char *path = fuse_begin();
-	int fd = open_file(O_RDONLY), other;
-	char *at;
-
-	if (fuse_skipped(path))
-		return;
-	other = open(path, O_WRONLY | O_CLOEXEC);
-	CHECK(other >= 0 && write(other, "a", 1) == 1);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	in_order(at, 8 * MB, false);
-	CHECK(threads_now() == 1 && !fuse_count(FUSE_FLUSH));
-	CHECK(!fuse_count(FUSE_STATFS) && write(other, "b", 1) == 1);
-	unmap_file(at);
-	/* This FLUSH is that of the program's close(). */
-	CHECK(!close(other) && fuse_count(FUSE_FLUSH) == 1);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	WAIT_FOR(told_of(at));
-	CHECK(fuse_count(FUSE_FLUSH) == 1);
-	fuse_end();
-}
-
-/*
- * Map the file of the FUSE server. Its descriptor is 100 or more, as only one below 64 prevents the
- * monitor from starting.
- */
-static char *map_fuse_file(const char *path)
-{
-	int low = open(path, O_RDONLY | O_CLOEXEC), fd = fcntl(low, F_DUPFD_CLOEXEC, 100);
-	char *at;
-
-	CHECK(low >= 0 && fd >= 100 && !close(low));
-	at = mmap(NULL, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-	CHECK(at != MAP_FAILED);
-	return at;
-}
-
-/*
- * The monitor does not steer a FUSE file, so the server gets no request that the program did not
- * cause.
- */
-static void fuse_is_not_steered(void)
-{
-	const char *path = fuse_begin();
-	unsigned int flushes, stats, i;
-	volatile char *at;
-
-	if (fuse_skipped(path))
-		return;
-	at = map_fuse_file(path);
-	flushes = fuse_count(FUSE_FLUSH);
-	stats = fuse_count(FUSE_GETATTR);
-	for (i = 0; i < 3; i++) {
-		steer_mapped((void *)at, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, 0);
-		WAIT_FOR(threads_now() == 1);
-		CHECK(!at[i * MB]);
-	}
-	CHECK(steer_own_page() && !told_of((void *)at));
-	CHECK(fuse_count(FUSE_FLUSH) == flushes && fuse_count(FUSE_GETATTR) == stats);
-	CHECK(!fuse_count(FUSE_STATFS));
-	fuse_end();
-}
-
-/* While the FUSE server hangs, neither the monitor nor steer_alone() waits for it. */
-static void hung_server_holds_nothing(void)
-{
-	const char *path = fuse_begin();
-	char *at;
-
-	if (fuse_skipped(path))
-		return;
-	at = map_fuse_file(path);
-	fuse_hang();
-	steer_mapped(at, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, 0);
-	steer_alone();
-	CHECK(threads_now() == 1 && !seteuid(54321));
-	steer_alone_end();
-	CHECK(!seteuid(0));
-	fuse_end();
-}
-
-static bool fuse_is_local;
-
-/* The linker replaces device_is_local() with this function. */
-bool __wrap_device_is_local(uint64_t dev)
-{
-	return fuse_is_local || __real_device_is_local(dev);
-}
-
-/*
- * The FUSE server takes the place of a disk that hangs: the monitor steers its file. The program
- * reads a stream of cached pages, and the monitor gives advice for the pages ahead of it, which are
- * not cached. An unmapping by the program does not wait for them.
- */
-static void hung_device_delays_no_unmapping(void)
-{
-	const size_t cached = 8 * MB;
-	const char *path = fuse_begin();
-	volatile char *at;
-	size_t i, round;
-
-	if (fuse_skipped(path))
-		return;
-	fuse_is_local = true;
-	at = map_fuse_file(path);
-	for (i = 0; i < cached; i += PAGE)
-		CHECK(!at[i]);
-	fuse_hang();
-	alarm(60);
-	steer_mapped((void *)at, FUSE_FILE_SIZE, PROT_READ, MAP_SHARED, 0);
-	for (round = 0; round < 50 && !has_flag((void *)(at + cached), " hg"); round++) {
-		CHECK(!madvise((void *)at, FUSE_FILE_SIZE, MADV_DONTNEED));
-		for (i = 0; i < cached - MB; i += 16 * PAGE) {
-			CHECK(!at[i]);
-			nap();
-		}
-	}
-	CHECK(has_flag((void *)(at + cached), " hg"));
-	steer_unmapping((void *)at, FUSE_FILE_SIZE);
-	CHECK(!munmap((void *)at, FUSE_FILE_SIZE));
-	WAIT_FOR(threads_now() == 1);
-	fuse_end();
 }
 
 /* --- filters --- */
@@ -433,21 +288,6 @@ static void alone_waits(void)
 	WAIT_FOR(threads_now() == 2);
 }
 
-/* The calls of the monitor end the process from now on, in all threads. */
-static bool filter_all_threads(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getrusage, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	};
-	struct sock_fprog program = { .len = COUNT(code), .filter = code };
-
-	return !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-}
-
 static int filtered; /* 1 = yes, -1 = the call has failed */
 
 static void *filter_alone(void *unused)
@@ -508,10 +348,6 @@ static void raw_children(void)
 	CHECK(told_of(at));
 }
 
-RUN(fuse_is_not_flushed)
-RUN(fuse_is_not_steered)
-RUN(hung_server_holds_nothing)
-RUN(hung_device_delays_no_unmapping)
 RUN(filter_that_allows)
 RUN(filter_that_refuses)
 RUN(filter_that_kills)
@@ -525,10 +361,6 @@ RUN(raw_children)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fuse_is_not_flushed_test),
-		cmocka_unit_test(fuse_is_not_steered_test),
-		cmocka_unit_test(hung_server_holds_nothing_test),
-		cmocka_unit_test(hung_device_delays_no_unmapping_test),
 		cmocka_unit_test(filter_that_allows_test),
 		cmocka_unit_test(filter_that_refuses_test),
 		cmocka_unit_test(filter_that_kills_test),
