@@ -43,11 +43,11 @@ static void before_advice(int signal)
 		      act_is_advising(advised->start + 2 * PAGE, PAGE);
 }
 
-static struct map *map_with_trap(void)
+static struct map *map_with_trap(unsigned int advice)
 {
 	advised = map_past_the_end();
 	signal(SIGSYS, before_advice);
-	filter_advice(MADV_POPULATE_READ, SECCOMP_RET_TRAP);
+	filter_advice(advice, SECCOMP_RET_TRAP);
 	return advised;
 }
 
@@ -59,7 +59,7 @@ static bool is_waited_for(void)
 /* A munmap() of the range waits for the mark of a hot page, which must not reach other memory. */
 static void mark_is_waited_for(void)
 {
-	struct map *map = map_with_trap();
+	struct map *map = map_with_trap(MADV_POPULATE_READ);
 	u64 page = map->advisor.first;
 
 	CHECK(act_mark_accessed(map, page, page + 2));
@@ -68,6 +68,31 @@ static void mark_is_waited_for(void)
 	tried = false;
 	CHECK(event_put(&(struct event){ EVENT_UNMAPPING, .start = map->start, .bytes = PAGE }));
 	CHECK(!act_mark_accessed(map, page, page + 1) && !tried);
+}
+
+/* The same holds for advice that changes the mapping: it would stay on other memory. */
+static void mode_is_waited_for(unsigned int advice, enum hm_mode mode)
+{
+	struct map *map = map_with_trap(advice);
+	u64 page = map->advisor.first;
+
+	map_set_mode(map, page, page + 2, mode);
+	CHECK(act_sync(map) && is_waited_for());
+	tried = false;
+	CHECK(event_put(&(struct event){ EVENT_UNMAPPING, .start = map->start, .bytes = PAGE }));
+	map_set_mode(map, page, page + 2, HM_MODE_NORMAL);
+	map_set_mode(map, page + 8, page + 10, mode);
+	CHECK(!act_sync(map) && map->changed && !tried);
+}
+
+static void random_mode_is_waited_for(void)
+{
+	mode_is_waited_for(MADV_RANDOM, HM_MODE_RANDOM);
+}
+
+static void huge_mode_is_waited_for(void)
+{
+	mode_is_waited_for(MADV_HUGEPAGE, HM_MODE_HUGE);
 }
 
 /* Linux before 5.18 does not know MADV_DONTNEED_LOCKED, and reads single pages in mode CHUNK. */
@@ -89,6 +114,8 @@ static void kernel_without_huge_pages_reads_no_regions(void)
 }
 
 RUN(mark_is_waited_for)
+RUN(random_mode_is_waited_for)
+RUN(huge_mode_is_waited_for)
 RUN(old_kernel_reads_no_regions)
 RUN(kernel_without_huge_pages_reads_no_regions)
 
@@ -96,6 +123,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(mark_is_waited_for_test),
+		cmocka_unit_test(random_mode_is_waited_for_test),
+		cmocka_unit_test(huge_mode_is_waited_for_test),
 		cmocka_unit_test(old_kernel_reads_no_regions_test),
 		cmocka_unit_test(kernel_without_huge_pages_reads_no_regions_test),
 	};

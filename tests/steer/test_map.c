@@ -157,6 +157,13 @@ static void areas_are_few(void)
 	CHECK(areas() == i + 1);
 }
 
+/* The table has thousands of entries, and the page is copied at each start of the monitor. */
+static void entries_are_small(void)
+{
+	CHECK(sizeof(struct map) <= PAGE && sizeof(struct steer_page) <= 28 * PAGE);
+	CHECK(sizeof(struct event) <= 128);
+}
+
 static void table_grows(void)
 {
 	u32 i;
@@ -203,6 +210,7 @@ RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
 RUN(areas_are_few)
+RUN(entries_are_small)
 RUN(table_grows)
 RUN(rooms_are_used_again)
 
@@ -214,6 +222,7 @@ int main(void)
 		cmocka_unit_test(moved_mapping_leaves_its_place_test),
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
 		cmocka_unit_test(areas_are_few_test),
+		cmocka_unit_test(entries_are_small_test),
 		cmocka_unit_test(table_grows_test),
 		cmocka_unit_test(rooms_are_used_again_test),
 	};

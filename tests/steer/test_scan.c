@@ -21,6 +21,7 @@
 
 static struct scan_buffers buffers;
 static bool accesses; /* each look finds one */
+static bool event_comes; /* with each look */
 static u32 looks;
 static u64 now;
 
@@ -44,6 +45,8 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 	(void)seen;
 	(void)huge;
 	looks++;
+	if (event_comes)
+		CHECK(event_put(&(struct event){ EVENT_HINT, .start = AT, .bytes = PAGE }));
 	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 		;
 	if (accesses && *n < LOOK_RUNS)
@@ -158,9 +161,22 @@ static void wake_ups_leave_time_for_looks(void)
 	CHECK(looks >= 30);
 }
 
+/* A thread of the program may wait until the monitor has taken an event. */
+static void event_ends_a_scan(void)
+{
+	random_maps(64 * SIZE);
+	event_comes = true;
+	while (!looks) {
+		fault_elsewhere();
+		now += scan_run(now);
+	}
+	CHECK(looks == 1);
+}
+
 RUN(accesses_confirm_many_mappings)
 RUN(accesses_confirm_large_mappings)
 RUN(wake_ups_leave_time_for_looks)
+RUN(event_ends_a_scan)
 
 int main(void)
 {
@@ -168,6 +184,7 @@ int main(void)
 		cmocka_unit_test(accesses_confirm_many_mappings_test),
 		cmocka_unit_test(accesses_confirm_large_mappings_test),
 		cmocka_unit_test(wake_ups_leave_time_for_looks_test),
+		cmocka_unit_test(event_ends_a_scan_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
