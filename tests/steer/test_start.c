@@ -3,8 +3,12 @@
 #include "common.h"
 
 #include "device.h"
+#include "map.h"
 #include "memory.h"
+#include "room.h"
+#include "thread.h"
 #include "uapi.h"
+#include "watch.h"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -16,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -95,6 +100,44 @@ static void filter_that_allows(void)
 	CHECK(prctl(PR_GET_DUMPABLE) == 1);
 }
 
+/* Install a filter that refuses close_range(), and ends the process if it opens a path. */
+static void filter_close_range_and_open(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)AT_FDCWD, 0, 2),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	filter(code, COUNT(code));
+}
+
+/* A monitor without a table of its own would open its files in that of the program. */
+static void failed_start_opens_nothing(void)
+{
+	struct event event = { EVENT_MAPPED, .bytes = SIZE, .prot = PROT_READ,
+			       .flags = MAP_SHARED };
+	int fd = open_file(O_RDONLY);
+	char *at = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+
+	CHECK(at != MAP_FAILED);
+	event.start = (uintptr_t)at;
+	event.room_bytes = map_room(event.start, event.bytes);
+	event.room = room_map(event.room_bytes);
+	CHECK(event.room);
+	filter_close_range_and_open();
+	/* This event waits when the monitor starts. */
+	CHECK(event_put(&event));
+	steer_mapped(at, SIZE, PROT_READ, MAP_SHARED, 0);
+	steer_alone();
+	CHECK(watch_is_impossible());
+}
+
 /* Older container runtimes refuse system calls that they do not know. */
 static void filter_that_refuses(void)
 {
@@ -160,6 +203,55 @@ static void filter_that_kills(void)
 		is_not_killed(filter_advice, advice[i]);
 }
 
+/* Install a filter that returns @answer for each system call that the test does not make. */
+static void filter_all_but_few(unsigned int answer)
+{
+	static const unsigned int calls[] = {
+		SYS_mmap,	SYS_munmap,	SYS_write,	SYS_openat,
+		SYS_close,	SYS_newfstatat, SYS_getdents64, SYS_lseek,
+		SYS_exit_group, SYS_brk,	SYS_getpid,	SYS_rt_sigprocmask,
+		SYS_prctl,	SYS_clone,	SYS_wait4,	SYS_exit,
+	};
+	struct sock_filter code[COUNT(calls) + 3] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		[COUNT(calls) + 1] = BPF_STMT(BPF_RET | BPF_K, answer),
+		[COUNT(calls) + 2] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	size_t i;
+
+	for (i = 0; i < COUNT(calls); i++)
+		code[i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i],
+							   (unsigned char)(COUNT(calls) - i), 0);
+	filter(code, COUNT(code));
+}
+
+/* Under a filter that allows little, mappings work, and there is no monitor. */
+static void filter_that_allows_little(void)
+{
+	static const unsigned int answers[] = { SECCOMP_RET_ERRNO | EPERM,
+						SECCOMP_RET_ERRNO | ENOSYS,
+						SECCOMP_RET_KILL_PROCESS };
+	int status, fd = open_file(O_RDONLY);
+	volatile char *at;
+	pid_t child;
+	size_t i;
+
+	for (i = 0; i < COUNT(answers); i++) {
+		child = fork();
+		CHECK(child >= 0);
+		if (!child) {
+			filter_all_but_few(answers[i]);
+			at = map_file(fd, PROT_READ, MAP_SHARED);
+			CHECK(at[MB] && threads_now() == 1);
+			unmap_file((void *)at);
+			at = map_file(fd, PROT_READ, MAP_SHARED);
+			CHECK(at[MB] && threads_now() == 1);
+			_exit(0);
+		}
+		CHECK(waitpid(child, &status, 0) == child && status == 0);
+	}
+}
+
 /* A kernel without huge pages refuses both kinds of advice for them. */
 static void without_huge_pages(void)
 {
@@ -177,29 +269,22 @@ static void without_huge_pages(void)
 		nap();
 	}
 	CHECK(has_pattern((void *)at, STEER_RANDOM) && has_flag((void *)at, " rr"));
-	/* The advice for a stream splits the kernel's area of the mapping. */
-	for (round = 0; round < 50 && told_of((void *)at)->count[STEER_ACT_HUGE] == 0; round++) {
-		CHECK(!madvise((void *)at, SIZE, MADV_DONTNEED));
-		for (page = 32 * MB; page < 64 * MB; page += PAGE) {
-			CHECK(at[page]);
-			if (page % MB == 0)
-				nap();
-		}
-	}
-	CHECK(!has_flag((void *)at, " hg"));
+	/* Advice for a stream splits the kernel's area of the mapping in this way. */
+	CHECK(!madvise((void *)(at + 32 * MB), 32 * MB, MADV_NORMAL));
+	CHECK(mremap((void *)at, SIZE, SIZE + MB, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
 	CHECK((intptr_t)steer_remap((void *)at, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL) > 0);
 }
 
 /* --- page size --- */
 
 /* A kernel with larger base pages refuses an address that is no multiple of their size. */
-static void large_base_pages_are_refused(void)
+static void large_pages_are_refused(unsigned int page_bytes)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0xffff, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, page_bytes - 1, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -208,6 +293,16 @@ static void large_base_pages_are_refused(void)
 	filter(code, COUNT(code));
 	map_file(fd, PROT_READ, MAP_SHARED);
 	CHECK(threads_now() == 1 && !steer_own_page());
+}
+
+static void pages_of_16_kb_are_refused(void)
+{
+	large_pages_are_refused(16 << 10);
+}
+
+static void pages_of_64_kb_are_refused(void)
+{
+	large_pages_are_refused(64 << 10);
 }
 
 /* --- devices --- */
@@ -246,6 +341,62 @@ static void devices_are_found(void)
 	}
 	CHECK(!mount("test", top, "tmpfs", 0, NULL) && !device_is_local(device_of(top)));
 	CHECK(!umount(top) && !rmdir(top));
+}
+
+/* The kernel engine has its own cache and read-ahead, so files on its mounts are not steered. */
+static void mounts_of_hugemap_are_not_steered(void)
+{
+	static const char lines[] = "40 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+				    "41 40 0:77 / /mnt/fast rw - hugemap /data rw,pool=16M\n"
+				    "42 40 0:78 / /mnt/data rw - btrfs /dev/sdb rw\n";
+	char path[] = "/tmp/hugemap-mountinfo-XXXXXX";
+	int fd = mkstemp(path);
+
+	CHECK(fd >= 0 && write(fd, lines, sizeof(lines) - 1) == sizeof(lines) - 1 && !close(fd));
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(path, "/proc/self/mountinfo", NULL, MS_BIND, NULL)) {
+		fprintf(stderr, "skipped: nothing can be mounted here\n");
+		CHECK(!unlink(path));
+		return;
+	}
+	CHECK(device_is_local(makedev(8, 1)) && device_is_local(makedev(0, 78)));
+	CHECK(!device_is_local(makedev(0, 77)));
+	CHECK(!umount("/proc/self/mountinfo") && !unlink(path));
+}
+
+/* --- the caller --- */
+
+static long switches(void)
+{
+	struct rusage usage;
+
+	CHECK(!getrusage(RUSAGE_THREAD, &usage));
+	return usage.ru_nvcsw;
+}
+
+/* While the monitor is busy, the program maps and unmaps 2 GB, and does not sleep for it. */
+static void large_mapping_does_not_wait(void)
+{
+	const size_t size = 2048 * MB;
+	int fd = open_file(O_RDWR), i;
+	long before;
+	char *at;
+
+	hold = true;
+	in_order(map_file(fd, PROT_READ, MAP_SHARED), MB, false);
+	WAIT_FOR(__atomic_load_n(&held, __ATOMIC_SEQ_CST));
+	CHECK(!ftruncate(fd, (off_t)size));
+	before = switches();
+	for (i = 0; i < 100; i++) {
+		at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+		CHECK(at != MAP_FAILED);
+		steer_mapped(at, size, PROT_READ, MAP_SHARED, 0);
+		steer_unmapping(at, size);
+		CHECK(!munmap(at, size));
+	}
+	CHECK(switches() - before < 50);
+	__atomic_store_n(&hold, false, __ATOMIC_SEQ_CST);
+	CHECK(!ftruncate(fd, (off_t)SIZE));
 }
 
 /* --- leaving --- */
@@ -348,28 +499,51 @@ static void raw_children(void)
 	CHECK(told_of(at));
 }
 
+/*
+ * The kernel may give the number of the ended monitor to another thread of the program, which does
+ * not end. Only the first caller waits a second for it.
+ */
+static void reused_number_is_waited_for_once(void)
+{
+	struct thread thread = { .last = getpid() };
+
+	CHECK(thread_wait_gone(&thread) && !thread.last);
+}
+
 RUN(filter_that_allows)
+RUN(failed_start_opens_nothing)
 RUN(filter_that_refuses)
 RUN(filter_that_kills)
+RUN(filter_that_allows_little)
 RUN(without_huge_pages)
-RUN(large_base_pages_are_refused)
+RUN(pages_of_16_kb_are_refused)
+RUN(pages_of_64_kb_are_refused)
 RUN(devices_are_found)
+RUN(mounts_of_hugemap_are_not_steered)
+RUN(large_mapping_does_not_wait)
 RUN(alone_waits)
 RUN(filter_waits)
 RUN(raw_children)
+RUN(reused_number_is_waited_for_once)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(filter_that_allows_test),
+		cmocka_unit_test(failed_start_opens_nothing_test),
 		cmocka_unit_test(filter_that_refuses_test),
 		cmocka_unit_test(filter_that_kills_test),
+		cmocka_unit_test(filter_that_allows_little_test),
 		cmocka_unit_test(without_huge_pages_test),
-		cmocka_unit_test(large_base_pages_are_refused_test),
+		cmocka_unit_test(pages_of_16_kb_are_refused_test),
+		cmocka_unit_test(pages_of_64_kb_are_refused_test),
 		cmocka_unit_test(devices_are_found_test),
+		cmocka_unit_test(mounts_of_hugemap_are_not_steered_test),
+		cmocka_unit_test(large_mapping_does_not_wait_test),
 		cmocka_unit_test(alone_waits_test),
 		cmocka_unit_test(filter_waits_test),
 		cmocka_unit_test(raw_children_test),
+		cmocka_unit_test(reused_number_is_waited_for_once_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);
