@@ -20,15 +20,8 @@ static bool hold, held;
 static uint64_t longest_scan, scans;
 static volatile char *own_pages; /* each look touches one of them */
 
-/*
- * The monitor calls this function in its first look. It keeps the monitor busy until the test
- * clears @hold.
- */
 uint64_t memory_for_cache(void)
 {
-	__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&hold, __ATOMIC_SEQ_CST))
-		nap();
 	return memory;
 }
 
@@ -39,7 +32,7 @@ uint64_t memory_read_again(void)
 	return read_again += 1024 * MB * (memory > SIZE);
 }
 
-/* The linker replaces look() with this function. */
+/* The linker replaces look() with this function. It waits until the test clears @hold. */
 uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
 {
@@ -48,6 +41,10 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 	if (own_pages)
 		own_pages[scans % (SIZE / PAGE) * PAGE] = 1;
 	__atomic_add_fetch(&scans, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&hold, __ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
+		nap();
+	}
 	return __real_look(looker, start, end, base, seen, runs, n, huge);
 }
 
@@ -341,6 +338,20 @@ static void only_the_file_is_advised(void)
 	CHECK(!has_flag(at + 100 * MB, " rr") && !has_flag(at + SIZE - PAGE, " rr"));
 }
 
+/* An event may be older than another mapping, of other memory or of another part of the file. */
+static void replaced_mapping_is_not_steered(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *memory_at = mmap(NULL, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *part_at = mmap(NULL, SIZE / 2, PROT_READ, MAP_SHARED, fd, (off_t)(16 * MB));
+
+	CHECK(memory_at != MAP_FAILED && part_at != MAP_FAILED);
+	steer_mapped(memory_at, SIZE, PROT_READ, MAP_SHARED, 0);
+	steer_mapped(part_at, SIZE / 2, PROT_READ, MAP_SHARED, 0);
+	WAIT_FOR(steer_own_page() && !events_pending());
+	CHECK(!told_of(memory_at) && !told_of(part_at));
+}
+
 /* The program's advice may be given just before advice of the monitor, which does not know it. */
 static void overwritten_hint_is_repeated(void)
 {
@@ -402,6 +413,7 @@ RUN(unconfirmed_advice_goes)
 RUN(part_that_is_left_has_no_advice)
 RUN(failed_unmap_leaves_no_advice)
 RUN(only_the_file_is_advised)
+RUN(replaced_mapping_is_not_steered)
 RUN(overwritten_hint_is_repeated)
 RUN(last_of_many_mappings_is_steered)
 RUN(crowded_memory_is_not_filled)
@@ -419,6 +431,7 @@ int main(void)
 		cmocka_unit_test(part_that_is_left_has_no_advice_test),
 		cmocka_unit_test(failed_unmap_leaves_no_advice_test),
 		cmocka_unit_test(only_the_file_is_advised_test),
+		cmocka_unit_test(replaced_mapping_is_not_steered_test),
 		cmocka_unit_test(overwritten_hint_is_repeated_test),
 		cmocka_unit_test(last_of_many_mappings_is_steered_test),
 		cmocka_unit_test(crowded_memory_is_not_filled_test),
