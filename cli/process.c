@@ -14,12 +14,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Replace control characters, which could change the state of the user's terminal. */
+/*
+ * Replace control characters, which could change the state of the user's terminal. Those from
+ * U+0080 to U+009F are two bytes long in UTF-8.
+ */
 static void process_clean(char *text)
 {
-	for (; *text; text++)
+	for (; *text; text++) {
 		if (iscntrl((unsigned char)*text))
 			*text = '?';
+		else if ((unsigned char)text[0] == 0xc2 && (text[1] & 0xe0) == 0x80)
+			text[0] = text[1] = '?';
+	}
 }
 
 /* The process can write anything into its memfd, so check every field that is used. */

@@ -18,6 +18,8 @@ STEP = 4 << 20  # bytes that the program reads for each line
 # A program that maps a file and reads more of it for each line of its input.
 PROGRAM = """
 import mmap, sys
+with open("/proc/self/comm", "w", encoding="utf-8") as file:
+    file.write("a\\x1b[2J\\x9b2Jb")
 with open(sys.argv[1], "rb") as file:
     mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
 done, step = 0, int(sys.argv[2])
@@ -73,10 +75,11 @@ class Live(unittest.TestCase):
     def setUp(self):
         if not os.access("/proc/self/pagemap", os.R_OK):
             self.skipTest("nothing can be steered here")
-        with tempfile.NamedTemporaryFile(dir="/var/tmp", prefix="a\x1b[2J", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir="/var/tmp", prefix="a\x1b[2J\x9b2J",
+                                         delete=False) as file:
             file.write(os.urandom(SIZE))
         self.path = file.name
-        self.shown = self.path.replace("\x1b", "?")
+        self.shown = self.path.replace("\x1b", "?").replace("\x9b", "??")
         self.addCleanup(os.unlink, self.path)
         env = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         self.program = subprocess.Popen(
@@ -148,8 +151,12 @@ class Live(unittest.TestCase):
     def test_control_characters_do_not_reach_the_terminal(self):
         self.wait(lambda: self.steer()["mappings"])
         text = stat(self.pid).stdout
-        self.assertNotIn("\x1b", text)
+        self.assertIn(f"{self.pid} (a?[2J??2Jb)\n", text)
         self.assertIn(self.shown, text)
+        for shown in (text, stat().stdout):
+            self.assertIn("a?[2J??2Jb", shown)
+            self.assertNotRegex(shown, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        self.assertEqual(self.process()["name"], "a?[2J??2Jb")
 
     def test_count_and_interval_give_one_object_a_line(self):
         result = stat(self.pid, "--json", "--interval", "0.1", "--count", "3")
@@ -173,7 +180,7 @@ class Live(unittest.TestCase):
     def test_the_list_has_the_process(self):
         text = stat()
         self.assertEqual(text.returncode, 0)
-        self.assertRegex(text.stdout, rf"(?m)^ *{self.pid}  python\S* +\S+ .B +\S+ .?B$")
+        self.assertRegex(text.stdout, rf"(?m)^ *{self.pid}  a\S* +\S+ .B +\S+ .?B$")
         processes = json.loads(stat("--json").stdout)["processes"]
         self.assertIn(int(self.pid), [process["pid"] for process in processes])
         self.end_program()
