@@ -354,6 +354,35 @@ static void monitor_stops_before_a_filter(void **state)
 		in_child(raw_filter);
 }
 
+/* The filter ends the program for all system calls but those that the program makes. */
+static void map_under_a_small_filter(void)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mremap, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+	char *p = map_here(PROT_READ), *q;
+
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+	q = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, file.fd, 0);
+	CHECK(q != MAP_FAILED && (unsigned char)q[MB] == byte_of(MB));
+	q = mremap(q, SIZE, SIZE / 2, 0);
+	CHECK(q != MAP_FAILED && !munmap(q, SIZE) && !munmap(p, SIZE));
+}
+
+static void filter_may_allow_little(void **state)
+{
+	in_child(map_under_a_small_filter);
+}
+
 static void *end_later(void *arg)
 {
 	usleep(100000);
@@ -390,6 +419,7 @@ int main(void)
 		cmocka_unit_test(system_calls_are_seen),
 		cmocka_unit_test(clone_returns_on_its_stack),
 		cmocka_unit_test(monitor_stops_before_a_filter),
+		cmocka_unit_test(filter_may_allow_little),
 		cmocka_unit_test(process_ends_with_its_last_thread),
 	};
 

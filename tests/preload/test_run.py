@@ -175,6 +175,21 @@ class Reports(Case):
         with open(path, "rb") as file:
             self.assertEqual(file.read(), before)
 
+    def test_a_child_of_a_raw_fork_ends_as_usual(self):
+        """No handler of pthread_atfork(3) runs in it. It does not have the monitor's page."""
+        path = self.make_file("data", 16 * MB)
+        program = ("import ctypes, mmap, os, sys\n"
+                   "libc = ctypes.CDLL(None)\n"
+                   "f = os.open(sys.argv[1], os.O_RDONLY)\n"
+                   "m = mmap.mmap(f, 0, prot=mmap.PROT_READ)\nm[::4096]\n"
+                   "while len(os.listdir('/proc/self/task')) < 2: pass\n"
+                   "child = libc._Fork()\n"
+                   "if not child: libc.exit(0)\n"
+                   "sys.exit(os.waitpid(child, 0)[1])\n")
+        done = self.run_it("--summary", "--min-size", "1M", "python3", "-c", program, path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("mappings"), 1)
+
     def test_include_and_exclude(self):
         path = self.make_file("data.mdb", 16 * MB)
         for options, watched in (([], True), (["--include", "*.mdb"], True),

@@ -278,6 +278,25 @@ class Started(Case):
             ["ldd", built["plain"]], capture_output=True, text=True).stdout)[1]
 
 
+class Cost(Case):
+    """Each page fault makes a process start up to a microsecond later."""
+    CODE = """
+import os, sys
+def faults(name, environment):
+    child = os.posix_spawn(name, [name, "text"], environment)
+    return os.wait4(child, 0)[2].ru_minflt
+preload = {"LD_PRELOAD": sys.argv[2]}
+print(*(min(faults(sys.argv[1], env) for _ in range(10)) for env in ({}, preload)))
+"""
+
+    def test_a_start_takes_few_page_faults_more(self):
+        status, out, err = self.end_of("python3", "-c", self.CODE, built["plain"], LIBRARY)
+        self.assertEqual(status, 0, err)
+        self.assertIn("library 1", out)
+        plain, steered = map(int, out.splitlines()[-1].split())
+        self.assertLessEqual(steered - plain, 12)
+
+
 class Unaffected(Case):
     """Programs that can neither map a file nor start a program are started without the library."""
     # The library replaces these functions, but a program that calls only these does not need it.
