@@ -33,7 +33,9 @@ SPREAD = ("spread-read", "spread-write")
 # The loop of a scenario, which is subtracted.
 LOOPS = {"seq-read": "copy", "seq-write": "fill"}
 # Scenarios that use the whole file: their totals compare, whatever the page size.
-WHOLE = {*LOOPS, "read-call", "write-call"}
+GROW = ("fallocate", "truncate", "append-100", "append-512")
+GROW_STEPS = 16384
+WHOLE = {*LOOPS, "read-call", "write-call", *GROW, *(f"{name}-sync" for name in GROW)}
 # Settings of the block device for Linux.
 READ_AHEAD_KB = (128, 4096)
 
@@ -58,7 +60,9 @@ class Failed(Exception):
 
 
 class Counter:
-    """Runs count-insns in a guest."""
+    """Runs count-insns, or count-grow, in a guest."""
+
+    program = "count-insns"
 
     def __init__(
         self, vm: guest.Guest, scenario: str | None, what: str | None = None, profiler: functions.Profiler | None = None
@@ -82,10 +86,10 @@ class Counter:
 
     def count(self, words: str, prefix: str = "") -> list[tuple[str, int, int, int]]:
         results = []
-        for line in self.shell(f"{prefix}count-insns {words}"):
+        for line in self.shell(f"{prefix}{self.program} {words}"):
             fields = line.split()
             if len(fields) != 4 or not all(field.isdigit() for field in fields[1:]):
-                raise Failed(f"count-insns {words}: {line}")
+                raise Failed(f"{self.program} {words}: {line}")
             results.append((fields[0], *(int(field) for field in fields[1:])))
         return results
 
@@ -200,6 +204,32 @@ def count_linux(counter: Counter) -> list[Row]:
     return rows
 
 
+def count_grow(counter: Counter) -> list[Row]:
+    """Count small steps of growth: on ext4 itself, and on mounts above it."""
+    rows = []
+    what = " ".join(name + sync for sync in ("", "-sync") for name in GROW)
+    counter.shell("modprobe brd rd_nr=1 rd_size=524288 && mkfs.ext4 -q /dev/ram0 && mkdir -p /lower")
+    counter.shell("mount -t ext4 /dev/ram0 /lower")
+
+    def one(engine: str, page: str, directory: str) -> None:
+        for name in what.split():
+            # Each of them also has a profile of its own.
+            if counter.wanted(name):
+                print(f"counting {engine}, {page}: {name}", file=sys.stderr, flush=True)
+                counts = counter.profile(engine, page, "grow", f"{directory}/grown {GROW_STEPS} ", name, "")
+                rows.extend(Row(n, engine, page, "grow", ops, insns, faults) for n, ops, insns, faults in counts)
+
+    one("linux-mmap", "4K", "/lower")
+    for page in ("auto", "2M", "4K"):
+        counter.shell(f"mount -t hugemap -o pool=64M,page={page} /lower /mnt/fast")
+        try:
+            one("hugemap-kernel", page, "/mnt/fast")
+        finally:
+            counter.shell("umount /mnt/fast")
+    counter.shell("umount /lower")
+    return rows
+
+
 def run_command(counter: Counter, size_mib: int, seconds: float) -> list[dict]:
     """Run `hugemap bench` in the guest, on a file system on a RAM disk.
 
@@ -274,7 +304,10 @@ def count(kernel: kernels.Kernel, initrd: pathlib.Path, args: argparse.Namespace
         # Do not count the work of the kernel in its first seconds.
         counter.shell("sleep 5")
         parts = [("linux-mmap", count_linux), ("hugemap-kernel", count_hugemap)]
-        if args.command_only:
+        if args.grow:
+            counter.program = "count-grow"
+            parts = [("grow", count_grow)]
+        elif args.command_only:
             parts = []
         elif args.by_function or args.what:
             del parts[0]

@@ -558,11 +558,13 @@ def count(args: argparse.Namespace) -> int:
         with building(work) as initrd:
             module = kernels.build_module(kernel, work / "module", args.source)
             archive = base_archive(work, kernel, module)
-            compile_program(HERE / "bench" / "count-insns.c", work / "count-insns")
-            archive.copy(work / "count-insns", "/bin/count-insns")
+            for program in ("count-insns", "count-grow"):
+                compile_program(HERE / "bench" / f"{program}.c", work / program)
+                archive.copy(work / program, f"/bin/{program}")
             archive.modules(kernel.modules, bench.MODULES)
             if args.command_too:
                 archive.program(os.fspath(command_built()))
+            if args.command_too or args.grow:
                 archive.program("mkfs.ext4")
             archive.write(initrd)
         try:
@@ -672,6 +674,7 @@ def main() -> int:
             sub.add_argument("--json", type=pathlib.Path, help="also write the counts to this file")
             sub.add_argument("--scenario", help="count only scenarios of count-insns.c with this in their name")
             sub.add_argument("--what", help="count these scenarios of count-insns.c, on 64 MB that fit into the pool")
+            sub.add_argument("--grow", action="store_true", help="count only small steps of growth, with count-grow.c")
             sub.add_argument("--by-function", type=pathlib.Path, metavar="FILE", help="write counts for functions.py")
             sub.add_argument("--command-too", action="store_true", help="also run hugemap bench")
             sub.add_argument("--command-only", action="store_true", help="run hugemap bench only")
