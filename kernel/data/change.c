@@ -471,7 +471,9 @@ void hugemap_make_room(struct hugemap_inode *hi, loff_t size)
 		if (folio) {
 			size_t offset = old - folio_pos(folio);
 
-			folio_zero_range(folio, offset, folio_size(folio) - offset);
+			/* Stores may change the bytes beyond @size. The next growth zeroes them. */
+			folio_zero_range(folio, offset,
+					 min_t(u64, folio_size(folio) - offset, size - old));
 			folio_unlock(folio);
 			folio_put(folio);
 			break;
@@ -499,8 +501,8 @@ void hugemap_make_room(struct hugemap_inode *hi, loff_t size)
 }
 
 /*
- * Let the lower file system make the file longer. No cached page leaves. The rest of the last page
- * becomes zeros in the cache, as it is in the lower file.
+ * Let the lower file system make the file longer. No cached page leaves. The added part of the last
+ * page becomes zeros in the cache, as it is in the lower file.
  */
 static ssize_t change_grow(struct hugemap_inode *hi, ssize_t (*change)(void *arg), void *arg)
 {

@@ -16,10 +16,10 @@ void hugemap_drop_clean(struct hugemap_inode *hi, loff_t start, loff_t last);
 void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end);
 
 /*
- * Prepare the cache for pages up to @size. Zero the rest of the last unit beyond the old end of the
- * file. That unit may be huge: a writer that was killed while it extended the file may have left it
- * pinned. The upper file grows with the data that is copied, and the lower file with the data that
- * is written back.
+ * Prepare the cache for pages up to @size. Zero the last unit from the old end of the file up to
+ * @size. That unit may be huge: a writer that was killed while it extended the file may have left
+ * it pinned. The upper file grows with the data that is copied, and the lower file with the data
+ * that is written back.
  */
 void hugemap_make_room(struct hugemap_inode *hi, loff_t size);
 
