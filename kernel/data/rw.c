@@ -27,6 +27,8 @@
 
 /* Base pages that one write takes at a time. */
 #define BATCH 64u
+/* Those of a short write, which needs no allocation. */
+#define BATCH_SHORT 2u
 /* Attempts without progress before a copy goes through a buffer. */
 #define STUCK 4u
 /* Copies of at least this length bypass the caches of the CPU. */
@@ -162,6 +164,36 @@ ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
 }
 
 /* --- writing --------------------------------------------------------------------- */
+
+/* The units that a write takes at a time. */
+struct rw_batch {
+	struct hm_unit *units;
+	u32 max;
+	struct hm_unit few[BATCH_SHORT];
+};
+
+/*
+ * Make room for the units of a write of @bytes at @pos. An append of a few bytes costs less than an
+ * allocation of BATCH units, which the kernel may fill with zeros.
+ */
+static int rw_batch_init(struct hugemap_inode *hi, struct rw_batch *batch, loff_t pos, size_t bytes)
+{
+	bool optimized = READ_ONCE(hugemap_of(hi)->opts.write_optimization);
+
+	batch->units = batch->few;
+	batch->max = optimized ? BATCH_SHORT : 1;
+	if (!optimized || hugemap_pages(pos % HM_PAGE_SIZE + bytes) <= BATCH_SHORT)
+		return 0;
+	batch->units = kmalloc_array(BATCH, sizeof(*batch->units), GFP_KERNEL);
+	batch->max = BATCH;
+	return batch->units ? 0 : -ENOMEM;
+}
+
+static void rw_batch_free(struct rw_batch *batch)
+{
+	if (batch->units != batch->few)
+		kfree(batch->units);
+}
 
 /* Copy without faults, because the source may be a mapping of the folio that is written. */
 static size_t rw_copy_in(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *from)
@@ -362,18 +394,20 @@ static void rw_write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *
  * first.
  */
 static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
-			      struct iov_iter *from, struct hm_access access, struct hm_unit *units)
+			      struct iov_iter *from, struct hm_access access,
+			      const struct rw_batch *batch)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
-	u32 max = READ_ONCE(mount->opts.write_optimization) ? BATCH : 1, n, i;
+	struct hm_unit *units = batch->units;
 	size_t done = 0;
+	u32 n, i;
 	bool all;
 
 	if (pos % HM_PAGE_SIZE)
 		return 0;
 	filemap_invalidate_lock_shared(mapping);
-	n = rw_take_units(hi, pos, chunk, access, units, max);
+	n = rw_take_units(hi, pos, chunk, access, units, batch->max);
 	filemap_invalidate_unlock_shared(mapping);
 	if (!n)
 		return 0;
@@ -403,7 +437,7 @@ static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk
 
 /* Do one step of a write. Return the bytes written, 0 to try again, or an error. */
 static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			     struct hm_access access, struct hm_unit *units)
+			     struct hm_access access, const struct rw_batch *batch)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t chunk =
@@ -433,7 +467,7 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
 	hugemap_race_point("write: room below, not cached");
 	written = rw_write_cached(hi, pos, from, access);
 	if (!written)
-		written = rw_write_fresh(hi, pos, chunk, from, access, units);
+		written = rw_write_fresh(hi, pos, chunk, from, access, batch);
 	if (written)
 		return written == -EFAULT ? 0 : written;
 	return hugemap_fill_page(hi, pgoff, access);
@@ -445,7 +479,7 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
  * attempt may evict a block of the source and one of the target.
  */
 static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-				struct hm_access access, struct hm_unit *units, void *buffer)
+				struct hm_access access, const struct rw_batch *batch, void *buffer)
 {
 	struct kvec kvec = { .iov_base = buffer };
 	struct iov_iter iter;
@@ -458,7 +492,7 @@ static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov
 		return -EFAULT;
 	iov_iter_kvec(&iter, ITER_SOURCE, &kvec, 1, kvec.iov_len);
 	while (written >= 0 && iov_iter_count(&iter)) {
-		written = rw_write_some(hi, pos + done, &iter, access, units);
+		written = rw_write_some(hi, pos + done, &iter, access, batch);
 		if (written > 0)
 			done += written;
 		if (!written && fatal_signal_pending(current))
@@ -475,13 +509,13 @@ static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct
 {
 	struct hm_access access = hugemap_access(iocb->ki_filp);
 	u32 stuck = 0;
-	struct hm_unit *units;
-	ssize_t done = 0, err = 0;
+	struct rw_batch batch;
+	ssize_t done = 0, err;
 	void *bounce = NULL;
 
-	units = kmalloc_array(BATCH, sizeof(*units), GFP_KERNEL);
-	if (!units)
-		return -ENOMEM;
+	err = rw_batch_init(hi, &batch, iocb->ki_pos, iov_iter_count(from));
+	if (err)
+		return err;
 	while (iov_iter_count(from)) {
 		ssize_t written;
 
@@ -497,9 +531,9 @@ static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct
 			}
 		}
 		if (bounce)
-			written = rw_write_bounced(hi, iocb->ki_pos, from, access, units, bounce);
+			written = rw_write_bounced(hi, iocb->ki_pos, from, access, &batch, bounce);
 		else
-			written = rw_write_some(hi, iocb->ki_pos, from, access, units);
+			written = rw_write_some(hi, iocb->ki_pos, from, access, &batch);
 		stuck = written ? 0 : stuck + 1;
 		if (written < 0) {
 			err = written;
@@ -510,7 +544,7 @@ static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct
 		cond_resched();
 	}
 	kvfree(bounce);
-	kfree(units);
+	rw_batch_free(&batch);
 	hugemap_count(hugemap_of(hi), HUGEMAP_C_COPIED_IN_BYTES, done);
 	return done ?: err;
 }
