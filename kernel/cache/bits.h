@@ -10,6 +10,14 @@ static inline bool hm_bit_test(const unsigned long *map, u32 nr)
 	return hm_bits_read(map, nr / HM_BITS_PER_LONG) >> (nr % HM_BITS_PER_LONG) & 1;
 }
 
+static inline void hm_bit_set_to(unsigned long *map, u32 nr, bool value)
+{
+	if (value)
+		hm_bit_set(map, nr);
+	else
+		hm_bit_clear(map, nr);
+}
+
 /* Count the bits that are set. Plain C: a port need not provide a popcount instruction. */
 static inline u32 hm_weight(u64 bits)
 {

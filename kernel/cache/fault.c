@@ -12,6 +12,7 @@
 #include "evict.h"
 #include "fault.h"
 #include "file.h"
+#include "holes.h"
 #include "index.h"
 #include "pool.h"
 #include "promote.h"
@@ -111,7 +112,7 @@ static noinline enum hm_outcome hm_fault_miss(struct hm_pos *pos, u64 word, stru
 	hm_fault_queue_promotion(pos, access, unit);
 	unit->frame = frame;
 	unit->hints |= hints;
-	return hm_index_is_zero_fill(pos) ? HM_ZERO : HM_FILL;
+	return hm_holes_is_zero_fill(pos) ? HM_ZERO : HM_FILL;
 }
 
 /* Return the word of a cached unit after a store. @next: the word with the access recorded. */

@@ -67,12 +67,6 @@ u32 hm_index_empty_bytes(const struct hm_pos *pos);
 /* The page that names that node in the list: the same for each page below it. */
 u64 hm_index_empty_place(const struct hm_pos *pos, u64 pgoff);
 
-/* Does the file have no data at this unit? Takes no lock. */
-bool hm_index_is_zero_fill(const struct hm_pos *pos);
-
-/* The unit was written: the file has data there. @all: all its pages were. Takes no lock. */
-void hm_index_set_data(const struct hm_pos *pos, bool all);
-
 /*
  * May write-back of this unit need blocks that the file does not have yet? @pos is set to the word
  * of the unit. Takes no lock.

@@ -326,6 +326,13 @@ struct hm_file {
 	unsigned long dirty[HM_BITMAP_LONGS(HM_NODE_SLOTS)] __attribute__((aligned(64)));
 };
 
+/* The counter of the leaf above a page; see HM_FILLED_COUNTERS. */
+static inline hm_atomic_t *hm_file_holes_filled(struct hm_file *file, u64 pgoff)
+{
+	return &file->holes_filled[(pgoff >> (HM_BLOCK_ORDER + HM_NODE_ORDER)) %
+				   HM_FILLED_COUNTERS];
+}
+
 /* The pointer to a directory of a file. NULL: the root is missing. */
 static inline struct hm_dir **hm_file_dir(struct hm_file *file, u32 slot)
 {

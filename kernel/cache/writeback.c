@@ -10,6 +10,7 @@
 #include "dirty.h"
 #include "dirty_map.h"
 #include "file.h"
+#include "holes.h"
 #include "index.h"
 #include "pool.h"
 #include "queue.h"
@@ -145,7 +146,7 @@ static u32 hm_writeback_unit_done(struct hm_pos *pos, u64 word, int err)
 
 	hm_assert(hm_word_state(word) == HM_WRITING);
 	if (!err)
-		hm_index_set_data(pos, npages == hm_pos_pages(pos));
+		hm_holes_set_data(pos, npages == hm_pos_pages(pos));
 	/* The pages of the failed write stay dirty, beside those stored to after the claim. */
 	if (failed && !hm_dirty_map_failed(pos, frame))
 		keep &= ~HM_W_PARTIAL_DIRTY;
