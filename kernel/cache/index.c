@@ -489,13 +489,19 @@ static struct hm_leaf *hm_index_take_leaf(const struct hm_pos *pos)
 	return leaf;
 }
 
+/* A removal that finds a promotion marks the node as dead for a moment, which is no unit. */
+static bool hm_index_has_units(const hm_atomic_t *resident)
+{
+	return hm_atomic_read(resident) & ~HM_NODE_DEAD;
+}
+
 u32 hm_index_empty_bytes(const struct hm_pos *pos)
 {
 	const struct hm_base *base = hm_pos_base_node(pos);
 
 	if (base)
-		return hm_atomic_read(&base->resident) ? 0 : base->node.bytes;
-	return hm_atomic_read(&pos->leaf->resident) ? 0 : pos->leaf->node.bytes;
+		return hm_index_has_units(&base->resident) ? 0 : base->node.bytes;
+	return hm_index_has_units(&pos->leaf->resident) ? 0 : pos->leaf->node.bytes;
 }
 
 /* A leaf is named by its last block, because the first blocks of a file are in the head. */

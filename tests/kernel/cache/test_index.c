@@ -313,6 +313,28 @@ static void test_list_of_empty_nodes_is_bounded(void **state)
 	env_end(&env);
 }
 
+/*
+ * CPU 0 marks a node as dead for its removal, finds a promotion, and undoes the mark. CPU 1 has
+ * promoted the block, and looks for empty nodes in between: it must not take the mark for a unit,
+ * or the node is in no list and is not removed.
+ */
+static void test_dead_mark_is_no_unit(void **state)
+{
+	struct hm_base *base;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	bring(env.file, P(1), HM_ACCESS(.size = HM_SIZE_BASE));
+	drop(env.file, P(1), P(2), true);
+	base = env.file->head->block[1].base;
+	hm_atomic_add(&base->resident, (s64)HM_NODE_DEAD);
+	assert_true(hm_file_keep_empty(env.file, P(1)));
+	hm_atomic_add(&base->resident, -(s64)HM_NODE_DEAD);
+	assert_int_equal(hm_cache_empty_bytes(env.cache), hm_node_bytes(HM_NODE_BASE));
+	free_empty_nodes(&env);
+	env_end(&env);
+}
+
 static enum hm_invalidated discard_next(struct hm_file *file, u64 *at, struct hm_unit *unit)
 {
 	enum hm_invalidated found;
@@ -606,6 +628,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_nodes_without_units_are_freed),
 	cmocka_unit_test(test_empty_nodes_are_listed_until_used_again_or_freed),
 	cmocka_unit_test(test_list_of_empty_nodes_is_bounded),
+	cmocka_unit_test(test_dead_mark_is_no_unit),
 	cmocka_unit_test(test_full_list_stops_invalidation),
 	cmocka_unit_test(test_nodes_of_failed_fills_are_listed),
 	cmocka_unit_test(test_leaf_from_before_a_write_is_refused),
