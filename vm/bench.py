@@ -32,9 +32,10 @@ SINGLE = "warm read-fault upgrade first-write sync rewrite drop"
 SPREAD = ("spread-read", "spread-write")
 # The loop of a scenario, which is subtracted.
 LOOPS = {"seq-read": "copy", "seq-write": "fill"}
-# Scenarios that use the whole file: their totals compare, whatever the page size.
+# Ways in which a file grows in small steps.
 GROW = ("fallocate", "truncate", "append-100", "append-512")
 GROW_STEPS = 16384
+# Scenarios that use the whole file: their totals compare, whatever the page size.
 WHOLE = {*LOOPS, "read-call", "write-call", *GROW, *(f"{name}-sync" for name in GROW)}
 # Settings of the block device for Linux.
 READ_AHEAD_KB = (128, 4096)

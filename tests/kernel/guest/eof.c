@@ -377,7 +377,6 @@ BEHAVIOUR(fallocate_of_appended_bytes_does_not_lengthen_the_lower_file)
 	expect_lower("lower file after a sync", "f", 8, 0, 2 * HUGE);
 }
 
-/* The range ends in a hole. The data behind it is dirty, so the lower file ends too early. */
 /* The last page stays in the cache, and the added bytes read as zeros after each step. */
 BEHAVIOUR(file_that_grows_in_small_steps_stays_cached)
 {
@@ -421,6 +420,7 @@ BEHAVIOUR(file_that_grows_in_small_steps_stays_cached)
 	expect_lower("lower file", "f", 1, 0, size);
 }
 
+/* The range ends in a hole. The data behind it is dirty, so the lower file ends too early. */
 BEHAVIOUR(clone_works_beyond_the_end_of_the_lower_file)
 {
 	int fd = open_file("f", O_RDWR | O_CREAT), to = open_file("g", O_RDWR | O_CREAT);
