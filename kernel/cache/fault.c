@@ -247,11 +247,14 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 		if (access.cached_only)
 			return HM_MISS;
 		if (!pos->base && hm_fault_wants_base(pos, pgoff, access)) {
-			if (!hm_index_split(pos, word)) {
-				unit->err = HM_NODE_BASE;
-				return HM_NO_NODE;
-			}
-			break;
+			if (hm_index_split(pos, word))
+				break;
+			unit->err = pos->missing;
+			return HM_NO_NODE;
+		}
+		if (!pos->word) {
+			unit->err = pos->missing;
+			return HM_NO_NODE;
 		}
 		outcome = hm_fault_miss(pos, word, access, unit);
 		if (outcome == HM_BUSY)
@@ -390,8 +393,8 @@ static bool hm_fault_touch_base(struct hm_pos *pos, u64 pgoff)
 	u64 word;
 
 	pos->base_slot = (u32)(pgoff & (HM_BLOCK_PAGES - 1));
-	pos->word = &pos->base->word[pos->base_slot];
-	for (;;) {
+	pos->word = hm_base_word(pos->base, pgoff);
+	while (pos->word) {
 		word = hm_atomic_read(pos->word);
 		if (!hm_fault_mappable(word))
 			return false;
@@ -399,6 +402,7 @@ static bool hm_fault_touch_base(struct hm_pos *pos, u64 pgoff)
 		    hm_fault_hit(pos, word, pgoff, HM_ACCESS_READ, &unit))
 			return true;
 	}
+	return false;
 }
 
 bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit)

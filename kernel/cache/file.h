@@ -83,9 +83,9 @@ void hm_file_prepare_node(struct hm_file *file, u64 pgoff, void *mem);
  * @zero_fill: (leaf or head) HM_NODE_SLOTS bits, set for blocks that have no data in the
  *	file; NULL = all have data. The first one starts at hm_node_start(@pgoff, @kind).
  * @needs_alloc: a bit for each piece that is not completely allocated in the file.
- *	Leaf or head: a piece is a block; NULL = as @zero_fill. HM_NODE_BASE: a piece is one of
- *	the HM_BLOCK_PAGES base pages; NULL = all pages if the block's bit is set in the leaf,
- *	else none.
+ *	Leaf or head: a piece is a block; NULL = as @zero_fill. HM_NODE_BASE, HM_NODE_FIRST: a
+ *	piece is one of the HM_BLOCK_PAGES base pages; NULL = all pages if the block's bit is set
+ *	in the leaf, else none.
  *
  * Return: true if @mem belongs to the file now. False if another task was faster, the size has
  * changed within the range of the node, or a hole there got data: the caller keeps @mem, and
@@ -119,7 +119,10 @@ u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NOD
  */
 bool hm_file_keep_empty(struct hm_file *file, u64 pgoff);
 
-/* Set @kind to the node that a fault on this page would lack. False: dir and leaf exist. */
+/*
+ * Set @kind to the node that a fault on this page would lack. False: the leaf exists, and if the
+ * block is split, also the word of the page.
+ */
 bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind);
 
 /* --- data and allocation in the file ---------------------------------------------------- */

@@ -40,6 +40,10 @@ size_t hm_node_bytes(enum hm_node_kind kind)
 		return offsetof(struct hm_leaf, block[HM_HEAD_BLOCKS]);
 	case HM_NODE_BASE:
 		return sizeof(struct hm_base);
+	case HM_NODE_FIRST:
+		return offsetof(struct hm_base, word[HM_FIRST_PAGES]);
+	case HM_NODE_REST:
+		return sizeof(struct hm_rest);
 	}
 	return 0;
 }
@@ -57,6 +61,8 @@ static u64 hm_index_pages(enum hm_node_kind kind)
 	case HM_NODE_HEAD:
 		return (u64)HM_HEAD_BLOCKS << HM_BLOCK_ORDER;
 	case HM_NODE_BASE:
+	case HM_NODE_FIRST:
+	case HM_NODE_REST:
 		return HM_BLOCK_PAGES;
 	}
 	return 0;
@@ -129,11 +135,17 @@ u64 hm_index_word(struct hm_pos *pos, u64 pgoff)
 		if (!pos->base)
 			continue; /* it was removed after a join of the block: read again */
 		pos->pgoff = pgoff;
-		pos->word = &pos->base->word[pos->base_slot];
-		word = hm_atomic_read(pos->word);
-		if (hm_word_state(word) != HM_FROZEN)
+		pos->word = hm_base_word(pos->base, pgoff);
+		/* A missing word is frozen as long as the first one: its bits are not valid yet. */
+		word = hm_atomic_read(pos->word ? pos->word : &pos->base->word[0]);
+		if (hm_word_state(word) == HM_FROZEN) {
+			hm_relax(); /* another CPU splits or joins the block: a short loop */
+			continue;
+		}
+		if (pos->word)
 			return word;
-		hm_relax(); /* another CPU splits or joins the block: a short loop */
+		pos->missing = HM_NODE_REST;
+		return HM_ABSENT;
 	}
 }
 
@@ -164,10 +176,10 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 {
 	struct hm_base *base = hm_pos_base_node(pos);
 	bool zero_fill, needs_alloc;
-	u32 i;
+	u32 i, words;
 
 	hm_assert(hm_word_state(word) == HM_ABSENT);
-	pos->missing = HM_NODE_BASE;
+	pos->missing = pos->pgoff ? HM_NODE_BASE : HM_NODE_FIRST;
 	if (!base)
 		return false;
 	/*
@@ -184,6 +196,7 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 		hm_atomic_add(&base->resident, -1);
 		goto uncount;
 	}
+	hm_race_point();
 	zero_fill = hm_bit_test(pos->leaf->zero_fill, pos->leaf_slot);
 	needs_alloc = hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot);
 	/* No task reads the bits of frozen words, and no frozen page is dirty. */
@@ -208,10 +221,14 @@ bool hm_index_split(struct hm_pos *pos, u64 word)
 		if (hm_bit_test(pos->leaf->needs_alloc, pos->leaf_slot))
 			memset(base->needs_alloc, 0xff, sizeof(base->needs_alloc));
 	}
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		word = hm_atomic_read(&base->word[i]);
+	/* hm_index_add_rest() waits for the first word. So the loop thaws a rest that is here now. */
+	words = hm_base_words(base, pos->pgoff);
+	for (i = 0; i < words; i++) {
+		hm_atomic_t *at = hm_base_word(base, pos->pgoff + i);
+
+		word = hm_atomic_read(at);
 		hm_assert(hm_word_state(word) == HM_FROZEN);
-		hm_atomic_set(&base->word[i], hm_word_gone(word));
+		hm_atomic_set(at, hm_word_gone(word));
 	}
 	hm_stay_end();
 	hm_atomic_add(&base->resident, -1);
@@ -242,9 +259,10 @@ void hm_index_join_frozen(const struct hm_pos *pos, struct hm_base *base, u64 wo
 
 bool hm_index_join(struct hm_pos *pos)
 {
+	u64 word, start = hm_block_start(pos->pgoff);
 	struct hm_base *base;
-	u64 word;
-	u32 i;
+	u32 i, words;
+	hm_atomic_t *at;
 
 	/* Exclude hm_holes_set_zero_fill(): the join would overwrite its bit for the block. */
 	hm_spin_lock(&pos->file->node_lock);
@@ -254,16 +272,18 @@ bool hm_index_join(struct hm_pos *pos)
 		return false;
 	}
 	hm_stay_begin();
-	for (i = 0; i < HM_BLOCK_PAGES; i++) {
-		word = hm_atomic_read(&base->word[i]);
+	words = hm_base_words(base, start);
+	for (i = 0; i < words; i++) {
+		at = hm_base_word(base, start + i);
+		word = hm_atomic_read(at);
 		if (hm_word_state(word) != HM_ABSENT ||
-		    !hm_atomic_cas(&base->word[i], &word, hm_word_to(word, HM_FROZEN)))
+		    !hm_atomic_cas(at, &word, hm_word_to(word, HM_FROZEN)))
 			break;
 	}
-	if (i < HM_BLOCK_PAGES) {
+	if (i < words) {
 		while (i-- > 0) {
-			word = hm_atomic_read(&base->word[i]);
-			hm_atomic_set(&base->word[i], hm_word_gone(word));
+			at = hm_base_word(base, start + i);
+			hm_atomic_set(at, hm_word_gone(hm_atomic_read(at)));
 		}
 		hm_stay_end();
 		hm_spin_unlock(&pos->file->node_lock);
@@ -282,9 +302,9 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
 	struct hm_pos pos;
 
 	if (hm_index_find(file, pgoff, &pos))
-		return false;
+		hm_index_word(&pos, pgoff);
 	*kind = pos.missing;
-	return true;
+	return !pos.word;
 }
 
 /* The pointer to the leaf of a position. */
@@ -310,13 +330,13 @@ static bool hm_index_add_leaf(struct hm_file *file, const struct hm_pos *pos, st
 	return hm_ptr_install(hm_index_leaf_slot(pos), leaf);
 }
 
-static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
+static bool hm_index_add_base(const struct hm_pos *pos, u64 pgoff, struct hm_base *base,
 			      const unsigned long *needs_alloc)
 {
-	u32 i;
+	u32 i, words = hm_base_words(base, hm_block_start(pgoff));
 
 	hm_assert(pos->leaf);
-	for (i = 0; i < HM_BLOCK_PAGES; i++)
+	for (i = 0; i < words; i++)
 		hm_atomic_set(&base->word[i], HM_FROZEN);
 	if (needs_alloc)
 		memcpy(base->needs_alloc, needs_alloc, sizeof(base->needs_alloc));
@@ -331,16 +351,33 @@ static bool hm_index_add_base(const struct hm_pos *pos, struct hm_base *base,
 }
 
 /*
+ * Add the other words of the first block, which is split. A split by another CPU may still run, and
+ * clears the bits of all pages of the block:
+ *
+ *   CPU 0 (split): changes the word of the block to HM_SPLIT
+ *   CPU 1: would add the rest now; a store to one of its pages sets the dirty bit of the page
+ *   CPU 0: clears the dirty bits, so write-back does not find the page
+ *
+ * So wait in hm_index_word() until the split thaws the first word, which it does afterwards. The
+ * caller holds node_lock: the block is not joined, and its node is not removed.
+ */
+static bool hm_index_add_rest(struct hm_pos *pos, struct hm_rest *rest)
+{
+	hm_index_word(pos, 0);
+	return pos->base && hm_ptr_install(&pos->base->rest, rest);
+}
+
+/*
  * Return true if the size has changed from @then to another size, and the end of the file was
- * within the range of a leaf or of a base node at any time in between. A root or directory has no
- * bitmaps.
+ * within the range of a leaf or of a base node at any time in between. Roots, directories and the
+ * rest of the first block have no bitmaps.
  */
 static bool hm_index_range_changed(const struct hm_file *file, u64 pgoff, enum hm_node_kind kind,
 				   u64 then)
 {
 	u64 now = hm_atomic_read(&file->size), start = hm_node_start(pgoff, kind);
 
-	if (now == then || kind <= HM_NODE_DIR)
+	if (now == then || kind <= HM_NODE_DIR || kind == HM_NODE_REST)
 		return false;
 	return (now < then ? now : then) < (start + hm_index_pages(kind)) << HM_PAGE_SHIFT &&
 	       (now < then ? then : now) > start << HM_PAGE_SHIFT;
@@ -410,8 +447,10 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 	struct hm_pos pos = { .leaf = NULL };
 	bool added = false;
 
-	hm_assert(kind == HM_NODE_BASE ||
-		  (kind == HM_NODE_HEAD) == (hm_block_of(pgoff) < HM_HEAD_BLOCKS));
+	if (kind < HM_NODE_BASE)
+		hm_assert((kind == HM_NODE_HEAD) == (hm_block_of(pgoff) < HM_HEAD_BLOCKS));
+	else
+		hm_assert((kind == HM_NODE_BASE) == (hm_block_of(pgoff) > 0));
 	/*
 	 * A writer that extends the file sets the size first, then records its holes under
 	 * node_lock. So either the size has changed here, or the writer finds the new node.
@@ -435,8 +474,12 @@ bool hm_file_add_node(struct hm_file *file, u64 pgoff, enum hm_node_kind kind, v
 		added = hm_index_add_leaf(file, &pos, mem, zero_fill, needs_alloc);
 		break;
 	case HM_NODE_BASE:
-		added = hm_index_add_base(&pos, mem, needs_alloc);
+	case HM_NODE_FIRST:
+		added = hm_index_add_base(&pos, pgoff, mem, needs_alloc);
 		pos.leaf->nbase += added;
+		break;
+	case HM_NODE_REST:
+		added = hm_index_add_rest(&pos, mem);
 		break;
 	}
 	if (added)
@@ -471,6 +514,8 @@ static struct hm_base *hm_index_take_base(const struct hm_pos *pos)
 	pos->leaf->nbase--;
 	hm_bit_clear(pos->leaf->queued, pos->leaf_slot);
 	hm_index_unlink(pos->file, &base->node);
+	if (base->rest)
+		hm_index_unlink(pos->file, &base->rest->node);
 	return base;
 }
 
@@ -498,9 +543,12 @@ static bool hm_index_has_units(const hm_atomic_t *resident)
 u32 hm_index_empty_bytes(const struct hm_pos *pos)
 {
 	const struct hm_base *base = hm_pos_base_node(pos);
+	const struct hm_rest *rest = base ? hm_ptr_read(&base->rest) : NULL;
 
+	if (base && hm_index_has_units(&base->resident))
+		return 0;
 	if (base)
-		return hm_index_has_units(&base->resident) ? 0 : base->node.bytes;
+		return base->node.bytes + (rest ? rest->node.bytes : 0);
 	return hm_index_has_units(&pos->leaf->resident) ? 0 : pos->leaf->node.bytes;
 }
 
@@ -524,7 +572,11 @@ u32 hm_file_take_empty(struct hm_file *file, u64 pgoff, void *nodes[HM_EMPTY_NOD
 		return 0;
 	hm_spin_lock(&file->node_lock);
 	if (hm_index_find(file, pgoff, &pos)) {
-		nodes[n] = hm_index_take_base(&pos);
+		struct hm_base *base = hm_index_take_base(&pos);
+
+		nodes[n] = base;
+		n += !!base;
+		nodes[n] = base ? base->rest : NULL;
 		n += !!nodes[n];
 		nodes[n] = hm_index_take_leaf(&pos);
 		n += !!nodes[n];

@@ -37,14 +37,16 @@ u64 hm_index_next(const struct hm_pos *pos, u64 pgoff);
 
 /*
  * Read the word of the unit that contains a page, and set @pos to it. @pos comes from
- * hm_index_find(). Takes no lock, but spins while another CPU splits or joins the block.
+ * hm_index_find(). Takes no lock, but spins while another CPU splits or joins the block. If the
+ * node with the word is missing, the unit is absent: pos->word is NULL, and pos->missing the node.
  */
 u64 hm_index_word(struct hm_pos *pos, u64 pgoff);
 
 /*
  * Split a block whose word is @word, an absent one. Takes no lock. Return: false if the node for
- * its base pages is missing. After true the caller finds the page again: the block was split by
- * this or another CPU, or another CPU has claimed it, or its node is being removed.
+ * its base pages is missing: pos->missing is its kind. After true the caller finds the page again:
+ * the block was split by this or another CPU, or another CPU has claimed it, or its node is being
+ * removed.
  */
 bool hm_index_split(struct hm_pos *pos, u64 word);
 

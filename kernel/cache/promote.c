@@ -178,7 +178,7 @@ static struct hm_pos hm_promote_page_of(const struct hm_pos *block, u32 i)
 	page.base = hm_pos_base_node(block);
 	page.base_slot = i;
 	page.pgoff = block->pgoff + i;
-	page.word = &page.base->word[i];
+	page.word = hm_base_word(page.base, page.pgoff);
 	return page;
 }
 
@@ -304,7 +304,8 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 	}
 	/* From here on the node of base pages stays, unless its removal has begun. */
 	base = hm_pos_base_node(&block);
-	if (!base || hm_atomic_read(&base->resident) & HM_NODE_DEAD) {
+	if (!base || hm_atomic_read(&base->resident) & HM_NODE_DEAD ||
+	    hm_base_words(base, p->unit.pgoff) < HM_BLOCK_PAGES) {
 		hm_bit_clear(block.leaf->promoting, block.leaf_slot);
 		goto not_promoted;
 	}

@@ -212,8 +212,21 @@ struct hm_node {
  */
 #define HM_NODE_DEAD (1ull << 62)
 
+/* The words of the first block behind its first HM_FIRST_PAGES words. */
+struct hm_rest {
+	struct hm_node node;
+	hm_atomic_t word[HM_BLOCK_PAGES - HM_FIRST_PAGES];
+};
+
+/*
+ * The base pages of a block. The node of the first block of a file has only HM_FIRST_PAGES elements
+ * of @word. A fault on one of the other pages of that block adds the rest. Words that are missing
+ * count as absent if the block is split, and as frozen otherwise. The bitmaps have a bit for each
+ * page of the block, also in the first block.
+ */
 struct hm_base {
 	struct hm_node node;
+	struct hm_rest *rest; /* NA: only in the first block; stays as long as this node */
 	/* A: at least the number of words that are neither absent nor frozen; or HM_NODE_DEAD */
 	hm_atomic_t resident;
 	unsigned long dirty[HM_BITMAP_LONGS(HM_BLOCK_PAGES)];
@@ -365,6 +378,27 @@ static inline struct hm_block *hm_pos_block(const struct hm_pos *pos)
 static inline struct hm_base *hm_pos_base_node(const struct hm_pos *pos)
 {
 	return hm_ptr_read(&hm_pos_block(pos)->base);
+}
+
+/*
+ * The word of a base page. @base: the node of its block. NULL: the page is in the rest of the first
+ * block, which is missing.
+ */
+static inline hm_atomic_t *hm_base_word(struct hm_base *base, u64 pgoff)
+{
+	struct hm_rest *rest;
+
+	/* One comparison excludes the first pages and all other blocks. */
+	if (pgoff - HM_FIRST_PAGES >= HM_BLOCK_PAGES - HM_FIRST_PAGES)
+		return &base->word[pgoff & (HM_BLOCK_PAGES - 1)];
+	rest = hm_ptr_read(&base->rest);
+	return rest ? &rest->word[pgoff - HM_FIRST_PAGES] : NULL;
+}
+
+/* The number of words that the block from page @start on has; they are those of its first pages. */
+static inline u32 hm_base_words(const struct hm_base *base, u64 start)
+{
+	return start || hm_ptr_read(&base->rest) ? HM_BLOCK_PAGES : HM_FIRST_PAGES;
 }
 
 /* The base pages of a file. */

@@ -37,15 +37,22 @@
 /* The first blocks of a file have a leaf of their own, so that a small file needs no other. */
 #define HM_HEAD_BLOCKS (2u << HM_NODE_ORDER / 3)
 
+/*
+ * The first pages of a file have words in a node of their own, and the other pages of the first
+ * block in another one, so that a small file needs few words: 64 by default.
+ */
+#define HM_FIRST_PAGES (1u << HM_BLOCK_ORDER * 2 / 3)
+
 /* The largest file: a root, its directories, and their leaves (256 TB by default). */
 #define HM_FILE_BLOCKS_MAX ((u64)HM_NODE_SLOTS * HM_NODE_SLOTS * HM_NODE_SLOTS)
 
 #define HM_NO_FRAME_ID 0xffffffffu
 
 /*
- * The most index nodes above one page that may have no unit: its node of base pages and its leaf.
+ * The most index nodes above one page that may have no unit: its node of base pages, in the first
+ * block the rest of that node, and its leaf.
  */
-#define HM_EMPTY_NODES 2u
+#define HM_EMPTY_NODES 3u
 /* The most places with such nodes that a cache keeps. */
 #ifndef HM_EMPTY_MAX
 #define HM_EMPTY_MAX 256u
@@ -91,7 +98,9 @@ enum hm_state {
  * @HM_NODE_DIR: pointers to leaves
  * @HM_NODE_LEAF: HM_NODE_SLOTS blocks
  * @HM_NODE_HEAD: a leaf for the first HM_HEAD_BLOCKS blocks, below no directory
- * @HM_NODE_BASE: the base pages of a block
+ * @HM_NODE_BASE: the base pages of a block, except the first block
+ * @HM_NODE_FIRST: the first HM_FIRST_PAGES base pages of a file
+ * @HM_NODE_REST: the other base pages of the first block
  */
 enum hm_node_kind {
 	HM_NODE_ROOT,
@@ -99,6 +108,8 @@ enum hm_node_kind {
 	HM_NODE_LEAF,
 	HM_NODE_HEAD,
 	HM_NODE_BASE,
+	HM_NODE_FIRST,
+	HM_NODE_REST,
 };
 
 /**

@@ -16,13 +16,14 @@
 /* One for all mounts: no reader waits for I/O. */
 DEFINE_SRCU(hugemap_files_srcu);
 
-static struct kmem_cache *node_cache[HM_NODE_BASE + 1];
+static struct kmem_cache *node_cache[HM_NODE_REST + 1];
 static struct kmem_cache *file_cache; /* struct hugemap_file_mem */
 
 int hugemap_index_setup(void)
 {
-	static const char *const name[] = { "hugemap_root", "hugemap_dir", "hugemap_leaf",
-					    "hugemap_head", "hugemap_base" };
+	static const char *const name[] = { "hugemap_root", "hugemap_dir",  "hugemap_leaf",
+					    "hugemap_head", "hugemap_base", "hugemap_first",
+					    "hugemap_rest" };
 	u32 i;
 
 	file_cache = kmem_cache_create("hugemap_file",
@@ -249,12 +250,12 @@ int hugemap_add_node(struct hugemap_inode *hi, u64 pgoff, enum hm_node_kind kind
 	if (!node)
 		return -ENOMEM;
 	hm_file_prepare_node(hi->hfile, pgoff, node);
-	if (kind == HM_NODE_BASE) {
+	if (kind == HM_NODE_BASE || kind == HM_NODE_FIRST) {
 		parts.n = HM_BLOCK_PAGES;
 		parts.shift = HM_PAGE_SHIFT;
 		if (hm_needs_alloc(hi->hfile, pgoff))
 			err = index_find_holes(hi, &parts, zero_fill, holes);
-	} else if (kind > HM_NODE_DIR) {
+	} else if (kind == HM_NODE_LEAF || kind == HM_NODE_HEAD) {
 		err = index_find_holes(hi, &parts, zero_fill, holes);
 	}
 	hugemap_race_point("index: holes known, node not there");

@@ -326,6 +326,19 @@ static void promote_wait_pages(const struct hugemap_promotion *p, enum hm_promot
 		wait_event_timeout(*wait, promote_pages_idle(p), 1);
 }
 
+/*
+ * A promotion needs the words of all pages, but only a fault on the rest of the first block adds
+ * their node. Add it here. If that fails, hm_promote_begin() refuses the block.
+ */
+static void promote_add_words(struct hugemap_promotion *p)
+{
+	u64 last = p->core.unit.pgoff + HM_BLOCK_PAGES - 1;
+	enum hm_node_kind kind;
+
+	if (hm_file_lacks_node(p->hi->hfile, last, &kind) && kind == HM_NODE_REST)
+		hugemap_add_node(p->hi, last, kind);
+}
+
 static enum hm_promote_result promote_block(struct hugemap_promotion *p)
 {
 	struct address_space *mapping = p->hi->vfs_inode.i_mapping;
@@ -339,6 +352,7 @@ static enum hm_promote_result promote_block(struct hugemap_promotion *p)
 		why = HM_PROMOTE_BUSY;
 		goto failed;
 	}
+	promote_add_words(p);
 	why = hm_promote_begin(&p->core, false);
 	if (why) {
 		filemap_invalidate_unlock_shared(mapping);

@@ -313,11 +313,11 @@ static void audit_block(struct hm_file *file, u64 pgoff, struct sums *sums)
 	audit_word(file, &pos, word, sums);
 	base = hm_pos_block(&pos)->base;
 	assert_true(base || !split);
-	for (i = 0; base && i < HM_BLOCK_PAGES; i++) {
+	for (i = 0; base && i < hm_base_words(base, pgoff); i++) {
 		assert_true(hm_index_find(file, pgoff + i, &pos));
 		pos.base = base;
 		pos.pgoff = pgoff + i;
-		pos.word = &base->word[i];
+		pos.word = hm_base_word(base, pgoff + i);
 		word = hm_atomic_read(pos.word);
 		assert_int_equal(hm_word_state(word) == HM_FROZEN, !split);
 		audit_word(file, &pos, word, sums);

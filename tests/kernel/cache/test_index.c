@@ -51,14 +51,16 @@ static void test_second_of_two_equal_nodes_is_refused(void **state)
 	env_start(&env, 8, 1, BYTES(HM_NODE_SLOTS + 4));
 	bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
 	bring(env.file, far, HM_ACCESS(.size = HM_SIZE_BASE));
-	for (kind = HM_NODE_DIR; kind <= HM_NODE_BASE; kind++) {
+	bring(env.file, BLOCK - 1, HM_ACCESS(.size = HM_SIZE_BASE));
+	for (kind = HM_NODE_DIR; kind <= HM_NODE_REST; kind++) {
 		void *mem = calloc(1, hm_node_bytes((enum hm_node_kind)kind));
+		bool first = kind == HM_NODE_HEAD || kind > HM_NODE_BASE;
 
-		assert_false(hm_file_add_node(env.file, kind == HM_NODE_HEAD ? 0 : far,
-					      (enum hm_node_kind)kind, mem, hm_file_size(env.file),
-					      NULL, NULL));
+		assert_false(hm_file_add_node(env.file, first ? 0 : far, (enum hm_node_kind)kind,
+					      mem, hm_file_size(env.file), NULL, NULL));
 		free(mem);
 	}
+	assert_int_equal(state_of(env.file, BLOCK - 1), HM_CLEAN);
 	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
 	assert_int_equal(state_of(env.file, far), HM_CLEAN);
 	env_end(&env);
@@ -222,8 +224,12 @@ static void test_nodes_without_units_are_freed(void **state)
 	/* The same for the head. */
 	bring(env.file, 0, HM_ACCESS(.size = HM_SIZE_BASE));
 	dir = hm_cache_index_bytes(env.cache) - hm_node_bytes(HM_NODE_HEAD) -
-	      hm_node_bytes(HM_NODE_BASE);
-	drop(env.file, 0, 1, false);
+	      hm_node_bytes(HM_NODE_FIRST);
+	bring(env.file, BLOCK - 1, HM_ACCESS(.size = HM_SIZE_BASE));
+	assert_int_equal(hm_cache_index_bytes(env.cache), dir + hm_node_bytes(HM_NODE_HEAD) +
+								  hm_node_bytes(HM_NODE_FIRST) +
+								  hm_node_bytes(HM_NODE_REST));
+	drop(env.file, 0, BLOCK, false);
 	assert_int_equal(hm_cache_index_bytes(env.cache), dir);
 	assert_int_equal(hm_fault(env.file, 0, HM_ACCESS_READ, &unit), HM_NO_NODE);
 	assert_int_equal(unit.err, HM_NODE_HEAD);
@@ -261,7 +267,7 @@ static void test_empty_nodes_are_listed_until_used_again_or_freed(void **state)
 	env_start(&env, 8, 1, FILE_MAX);
 	blocks = env.cache->index_limit / hm_node_bytes(HM_NODE_BASE);
 	for (i = 0; i < blocks; i++)
-		come_and_go(&env, P(i));
+		come_and_go(&env, P(i) + BLOCK - 1);
 	assert_true(hm_cache_index_excess(env.cache));
 	assert_int_equal(hm_cache_empty_count(env.cache), blocks);
 
@@ -273,9 +279,10 @@ static void test_empty_nodes_are_listed_until_used_again_or_freed(void **state)
 			 (blocks - 2) * hm_node_bytes(HM_NODE_BASE));
 	free_empty_nodes(&env);
 	assert_int_equal(hm_cache_index_excess(env.cache), 0);
-	assert_int_equal(hm_cache_index_bytes(env.cache), hm_node_bytes(HM_NODE_DIR) +
-								  hm_node_bytes(HM_NODE_HEAD) +
-								  2 * hm_node_bytes(HM_NODE_BASE));
+	assert_int_equal(hm_cache_index_bytes(env.cache),
+			 hm_node_bytes(HM_NODE_DIR) + hm_node_bytes(HM_NODE_HEAD) +
+				 hm_node_bytes(HM_NODE_FIRST) + hm_node_bytes(HM_NODE_REST) +
+				 hm_node_bytes(HM_NODE_BASE));
 	for (i = 0; i < 2 * BLOCK; i++)
 		touch(env.file, i, HM_ACCESS(.size = HM_SIZE_BASE));
 	env_end(&env);

@@ -73,6 +73,7 @@ static struct machine_member base_names[] = {
 	AT(hm_base, word, "base->word"),
 	END,
 };
+static struct machine_member rest_names[] = { AT(hm_rest, word, "rest->word"), END };
 static struct machine_member one_lock_names[] = { { 0, "the one lock", 0, 0 }, END };
 
 /* Waits for other reasons than lines and locks. */
@@ -202,12 +203,14 @@ u64 engine_submit(u64 pages)
 
 /* --- an engine ------------------------------------------------------------------------------- */
 
-static const u64 node_stride[] = { sizeof(struct hm_root), sizeof(struct hm_dir),
-				   sizeof(struct hm_leaf),
-				   offsetof(struct hm_leaf, block[HM_HEAD_BLOCKS]),
-				   sizeof(struct hm_base) };
-static struct machine_member *const node_names[] = { dir_names, dir_names, leaf_names, leaf_names,
-						     base_names };
+static const u64 node_stride[] = {
+	sizeof(struct hm_root), sizeof(struct hm_dir),
+	sizeof(struct hm_leaf), offsetof(struct hm_leaf, block[HM_HEAD_BLOCKS]),
+	sizeof(struct hm_base), offsetof(struct hm_base, word[HM_FIRST_PAGES]),
+	sizeof(struct hm_rest)
+};
+static struct machine_member *const node_names[] = { dir_names,	 dir_names,  leaf_names, leaf_names,
+						     base_names, base_names, rest_names };
 
 enum hm_outcome engine_get_unit(struct hm_file *file, u64 pgoff, struct hm_access access,
 				struct hm_unit *unit)

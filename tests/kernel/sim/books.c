@@ -74,16 +74,18 @@ static void check_leaf(const struct hm_leaf *leaf, u64 first, u32 blocks)
 	u32 units = 0, nbase = 0, pages, i, j;
 
 	for (i = 0; i < blocks; i++) {
-		const struct hm_base *base = leaf->block[i].base;
+		struct hm_base *base = leaf->block[i].base;
+		u64 start = first + i * HM_BLOCK_PAGES;
 
 		units += hm_word_state(hm_atomic_read(&leaf->block[i].word)) != HM_ABSENT;
 		nbase += !!base;
-		for (j = pages = 0; base && j < HM_BLOCK_PAGES; j++) {
-			enum hm_state state = hm_word_state(hm_atomic_read(&base->word[j]));
+		for (j = pages = 0; base && j < hm_base_words(base, start); j++) {
+			enum hm_state state =
+				hm_word_state(hm_atomic_read(hm_base_word(base, start + j)));
 
 			pages += state != HM_ABSENT && state != HM_FROZEN;
 		}
-		check_used(!base || pages, first + i * HM_BLOCK_PAGES, HM_BLOCK_PAGES);
+		check_used(!base || pages, start, HM_BLOCK_PAGES);
 		sim_check(!base || hm_atomic_read(&base->resident) == pages,
 			  "a node of base pages with %u units counts %llu", pages,
 			  (unsigned long long)hm_atomic_read(&base->resident));
@@ -103,6 +105,7 @@ static void check_nodes(struct hm_file *file)
 	if (file->head) {
 		check_leaf(file->head, 0, HM_HEAD_BLOCKS);
 		nodes += 1 + file->head->nbase;
+		nodes += file->head->block[0].base && file->head->block[0].base->rest;
 	}
 	for (i = 0; i < HM_NODE_SLOTS; i++) {
 		struct hm_dir **dir = hm_file_dir(file, i);
