@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #define SLOTS 1024u
+#define WAKE (1u << 24)
 
 static struct {
 	uint64_t turn; /* n: free for event n; n + 1: event n is in it */
@@ -21,7 +22,7 @@ static struct {
 static uint64_t head __attribute__((aligned(64))); /* events that were put */
 static uint64_t tail __attribute__((aligned(64))); /* events that were taken */
 static uint64_t done; /* events that were carried out */
-static uint32_t word; /* changes with each event */
+static uint32_t word; /* one more for each event, WAKE more for each call of events_wake() */
 static uint32_t sleeps; /* enum sleep: the reader sleeps, or is about to */
 static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
 
@@ -43,11 +44,14 @@ static void events_futex_wake(void)
 static void events_wake_for(enum event_kind kind)
 {
 	uint32_t sleep;
+	bool wakes;
 
 	__atomic_add_fetch(&word, 1, __ATOMIC_SEQ_CST);
 	sleep = __atomic_load_n(&sleeps, __ATOMIC_SEQ_CST);
-	if ((sleep && events_backlog() > SLOTS / 2) ||
-	    (sleep == SLEEP_UNTIL_EVENT && kind != EVENT_UNMAPPING && kind != EVENT_MOVING))
+	wakes = (sleep && events_backlog() > EVENTS_ASLEEP) ||
+		(sleep == SLEEP_UNTIL_EVENT && kind != EVENT_UNMAPPING && kind != EVENT_MOVING);
+	/* One wake-up is enough. The reader, if it is only about to sleep, sees the new word. */
+	if (wakes && __atomic_exchange_n(&sleeps, 0, __ATOMIC_SEQ_CST))
 		events_futex_wake();
 }
 
@@ -138,14 +142,21 @@ void events_sleep(uint32_t seen, uint64_t ns, enum sleep kind)
 	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000u),
 				 .tv_nsec = (long)(ns % 1000000000u) };
 
+	uint32_t now;
+
 	__atomic_store_n(&sleeps, (uint32_t)kind, __ATOMIC_SEQ_CST);
+	now = events_word();
+	/* Only other events than the few that do not matter change the word of the futex. */
+	if (kind == SLEEP_WITH_EVENTS && now / WAKE == seen / WAKE &&
+	    events_backlog() <= EVENTS_ASLEEP)
+		seen = now;
 	call(SYS_futex, (long)&word, FUTEX_WAIT_PRIVATE, (long)seen, (long)&time, 0, 0);
 	__atomic_store_n(&sleeps, 0, __ATOMIC_SEQ_CST);
 }
 
 void events_wake(void)
 {
-	__atomic_add_fetch(&word, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&word, WAKE, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&sleeps, __ATOMIC_SEQ_CST))
 		events_futex_wake();
 }

@@ -32,6 +32,9 @@ struct event {
 	uint64_t room_bytes;
 };
 
+/* The reader sleeps no longer while more events wait. */
+#define EVENTS_ASLEEP 64u
+
 /* The bits that events_lost() returns. */
 #define EVENTS_LOST 1u
 #define EVENTS_LOST_HINT 2u
@@ -56,7 +59,7 @@ void events_clear(void);
 
 enum sleep {
 	SLEEP_UNTIL_EVENT = 1, /* ... or until the time is over */
-	SLEEP_WITH_EVENTS, /* only half a ring of events ends it before */
+	SLEEP_WITH_EVENTS, /* only EVENTS_ASLEEP events end it before */
 };
 
 /*

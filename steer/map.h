@@ -48,6 +48,7 @@ struct hint {
  * @base: the 2 MB boundary at or below @start: the address of page 0
  * @offset: offset of @start in the file
  * @orphan: it is not steered any more, and stays until its advice is taken back; it has no @seen
+ * @unsettled: act_settle() has not looked up its file yet
  * @moving: mremap() is about to move it, so it gets no advice now
  * @changed: act_sync() has not given all wanted advice yet
  * @advised: advice was given at least once
@@ -77,7 +78,7 @@ struct map {
 	u32 index;
 	u64 start, bytes, base, offset;
 	bool shared, writable;
-	bool orphan, moving, changed, advised, suspended, huge_works, hot_used;
+	bool orphan, unsettled, moving, changed, advised, suspended, huge_works, hot_used;
 	u64 confirmed_at, confirmed_faults;
 	u64 at, slice, slice_end, slice_at;
 	u32 round;
@@ -119,7 +120,7 @@ struct map *map_next_in(u32 from, u64 start, u64 end);
 	for ((map) = map_next_in(0, (start), (end)); (map); \
 	     (map) = map_next_in((map)->index + 1, (start), (end)))
 
-/* Change the table by an event. Return the mapping that it adds; NULL = none. */
+/* Change the table by an event. Return the mapping that it adds, unsettled; NULL = none. */
 struct map *map_follow(const struct event *event);
 /*
  * Events were lost, so compare the table with /proc/self/maps. @hints: the lost events include

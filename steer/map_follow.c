@@ -115,6 +115,7 @@ static struct map *map_mapped(const struct event *event)
 	map = map_add(event->start, event->bytes, event->offset, event);
 	if (!map)
 		return NULL;
+	map->unsettled = true;
 	map->shared = event->flags & MAP_SHARED;
 	map->writable = event->prot & PROT_WRITE;
 	/* Stores to a private mapping never reach the file. */
@@ -192,6 +193,7 @@ static void map_moved(const struct event *event)
 	if (new) {
 		new->shared = map->shared;
 		new->writable = map->writable;
+		new->unsettled = map->unsettled;
 		new->huge_works = map->huge_works;
 		new->advisor.facts = map->advisor.facts;
 		map_begin_record(new);

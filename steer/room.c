@@ -7,14 +7,14 @@
 #include <sys/mman.h>
 
 static struct room_slots *room_slots;
-static u32 room_free; /* a bit for each slot */
+static u64 room_free; /* a bit for each slot */
 
-_Static_assert(ROOM_SLOTS == 32, "a bit for each slot");
+_Static_assert(ROOM_SLOTS == 64, "a bit for each slot");
 
 void room_use(struct room_slots *slots)
 {
 	room_slots = slots;
-	__atomic_store_n(&room_free, slots ? ~0u : 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&room_free, slots ? ~0ull : 0, __ATOMIC_RELEASE);
 }
 
 void *room_map(size_t bytes)
@@ -35,12 +35,12 @@ void room_unmap(void *at, size_t bytes)
 
 void *room_take(size_t bytes)
 {
-	u32 free = __atomic_load_n(&room_free, __ATOMIC_ACQUIRE);
+	u64 free = __atomic_load_n(&room_free, __ATOMIC_ACQUIRE);
 
 	while (bytes <= ROOM_SLOT_BYTES && free)
 		if (__atomic_compare_exchange_n(&room_free, &free, free & (free - 1), true,
 						__ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-			return room_slots->slot[__builtin_ctz(free)];
+			return room_slots->slot[__builtin_ctzll(free)];
 	return room_map(bytes);
 }
 
@@ -53,5 +53,5 @@ void room_give_back(void *at, size_t bytes, size_t written)
 		return;
 	}
 	memset(at, 0, written);
-	__atomic_or_fetch(&room_free, 1u << into / ROOM_SLOT_BYTES, __ATOMIC_RELEASE);
+	__atomic_or_fetch(&room_free, 1ull << into / ROOM_SLOT_BYTES, __ATOMIC_RELEASE);
 }

@@ -8,8 +8,11 @@
 
 #include "types.h"
 
-/* A slot is large enough for a mapping of 600 MB. */
-#define ROOM_SLOTS 32u
+/*
+ * A slot is large enough for a mapping of 600 MB. While EVENTS_ASLEEP events wait, a program that
+ * maps and unmaps a file has taken half as many.
+ */
+#define ROOM_SLOTS 64u
 #define ROOM_SLOT_BYTES (60u << 10)
 
 struct room_slots {

@@ -26,7 +26,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* The thread ends this long after the last mapping has gone. */
+/* The thread ends this long after the last mapping has gone, and the last event. */
 #define WATCH_LINGER_NS (50 * MS)
 /* A new mapping may wait that long. */
 #define WATCH_SHORT_NS (5 * MS)
@@ -117,31 +117,68 @@ static bool watch_begin(void)
 	return true;
 }
 
+static void watch_follow(void)
+{
+	struct event event;
+
+	while (event_take(&event))
+		map_follow(&event);
+}
+
+/* Return the mapping of an entry if its file must be looked up now; else NULL. */
+static struct map *watch_unsettled(u32 i)
+{
+	struct map *map = map_entry(i);
+
+	return map && map->unsettled && !map->moving && !map->orphan ? map : NULL;
+}
+
+/*
+ * A look-up takes microseconds, and a lock that mmap() needs. So take the events that have come
+ * before each one: the program may have unmapped the mapping. Return whether there was a new
+ * mapping. @settle, @steered: see watch_take_events()
+ */
+static bool watch_settle(bool settle, bool *steered)
+{
+	bool found = false;
+	struct map *map;
+	u32 i;
+
+	for (i = 0; i < map_limit(); i++) {
+		if (!watch_unsettled(i))
+			continue;
+		watch_follow();
+		map = watch_unsettled(i);
+		found = true;
+		if (!map)
+			continue;
+		map->unsettled = false;
+		if (settle && act_settle(map))
+			*steered = true;
+		else
+			map_drop(map);
+	}
+	return found;
+}
+
 /*
  * Take all waiting events. Return whether one of them added a mapping. @settle: look up the files
  * of new mappings; otherwise drop these mappings.
  */
 static bool watch_take_events(bool settle)
 {
-	struct event event;
 	unsigned int lost;
-	struct map *map;
-	bool new = false;
+	bool steered = false;
 
-	while (event_take(&event)) {
-		map = map_follow(&event);
-		if (!map)
-			continue;
-		if (settle && act_settle(map))
-			new = true;
-		else
-			map_drop(map);
-	}
+	watch_follow();
 	lost = events_lost();
 	if (lost)
 		map_recover(lost & EVENTS_LOST_HINT);
+	/* The events taken before a look-up may have added mappings to earlier entries. */
+	while (watch_settle(settle, &steered))
+		;
 	events_done();
-	return new;
+	return steered;
 }
 
 /* Return the @n-th field after the name in /proc/self/stat. The name may contain blanks. */
@@ -174,11 +211,11 @@ static void watch_end_with_others(void)
 static void watch_loop(void)
 {
 	u64 now = now_ns(), mapped = now, alive = now, wait;
+	uint32_t word, before = 0;
 	bool early;
 
-	while (state_is(RUNNING)) {
-		uint32_t word = events_word();
-
+	for (; state_is(RUNNING); before = word) {
+		word = events_word();
 		if (watch_take_events(true))
 			scan_soon();
 		now = now_ns();
@@ -187,7 +224,7 @@ static void watch_loop(void)
 			events_sleep(word, MS, SLEEP_UNTIL_EVENT);
 			continue;
 		}
-		if (map_count())
+		if (map_count() || word != before)
 			mapped = now;
 		else if (now - mapped > WATCH_LINGER_NS)
 			return;
@@ -197,6 +234,9 @@ static void watch_loop(void)
 		}
 		wait = scan_run(now);
 		wait = map_count() ? wait : WATCH_LINGER_NS;
+		/* A program that has just made or ended a mapping may soon make another one. */
+		if (word != before && wait > WATCH_SHORT_NS)
+			wait = WATCH_SHORT_NS;
 		/* A wake-up costs the program microseconds, and the next look is near. */
 		early = wait > WATCH_SHORT_NS && !scan_is_overdrawn();
 		events_sleep(word, wait, early ? SLEEP_UNTIL_EVENT : SLEEP_WITH_EVENTS);

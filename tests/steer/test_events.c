@@ -126,18 +126,23 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-/* The reader goes to sleep. Returns its thread. */
-static pthread_t let_sleep(enum sleep kind)
+/* A reader that saw a word before goes to sleep. Returns its thread. */
+static pthread_t sleep_after(uint32_t word, enum sleep kind)
 {
 	const struct timespec pause = { .tv_nsec = 20000000 };
 	pthread_t thread;
 
-	seen = events_word();
+	seen = word;
 	sleep_kind = kind;
 	awake = false;
 	assert_int_equal(pthread_create(&thread, NULL, sleeper, NULL), 0);
 	nanosleep(&pause, NULL);
 	return thread;
+}
+
+static pthread_t let_sleep(enum sleep kind)
+{
+	return sleep_after(events_word(), kind);
 }
 
 static bool is_awake(void)
@@ -146,6 +151,17 @@ static bool is_awake(void)
 
 	nanosleep(&pause, NULL);
 	return __atomic_load_n(&awake, __ATOMIC_SEQ_CST);
+}
+
+/* Returns whether a reader that saw a word before does not sleep. */
+static bool is_awake_after(uint32_t word, enum sleep kind)
+{
+	pthread_t thread = sleep_after(word, kind);
+	bool found = is_awake();
+
+	events_wake();
+	pthread_join(thread, NULL);
+	return found;
 }
 
 /* A wake-up costs the program's thread microseconds. */
@@ -159,8 +175,10 @@ static void reader_sleeps_with_events(void **state)
 	thread = let_sleep(SLEEP_WITH_EVENTS);
 	assert_true(put(1) && event_put(&gone));
 	assert_false(is_awake());
-	for (i = 0; i < 600; i++)
+	for (i = 2; i < EVENTS_ASLEEP; i++)
 		assert_true(put(i));
+	assert_false(is_awake());
+	assert_true(put(i));
 	pthread_join(thread, NULL);
 	events_clear();
 	thread = let_sleep(SLEEP_UNTIL_EVENT);
@@ -170,6 +188,26 @@ static void reader_sleeps_with_events(void **state)
 	pthread_join(thread, NULL);
 }
 
+/* Events come between the reader's look at the ring and its sleep. */
+static void reader_goes_to_sleep_with_events(void **state)
+{
+	uint32_t i, before = events_word();
+
+	events_clear();
+	assert_true(put(1));
+	assert_false(is_awake_after(before, SLEEP_WITH_EVENTS));
+	before = events_word();
+	assert_true(put(2));
+	assert_true(is_awake_after(before, SLEEP_UNTIL_EVENT));
+	before = events_word();
+	events_wake();
+	assert_true(is_awake_after(before, SLEEP_WITH_EVENTS));
+	before = events_word();
+	for (i = 2; i <= EVENTS_ASLEEP; i++)
+		assert_true(put(i));
+	assert_true(is_awake_after(before, SLEEP_WITH_EVENTS));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +215,7 @@ int main(void)
 		cmocka_unit_test(event_without_room_is_reported_as_lost),
 		cmocka_unit_test(concurrent_writers_lose_no_event_silently),
 		cmocka_unit_test(reader_sleeps_with_events),
+		cmocka_unit_test(reader_goes_to_sleep_with_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,8 @@
 #define STEER_TEST_WRAP_H
 
 #include "act.h"
+#include "area.h"
+#include "events.h"
 #include "look.h"
 
 uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
@@ -17,6 +19,12 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 
 bool __real_device_is_local(uint64_t dev);
 bool __wrap_device_is_local(uint64_t dev);
+
+bool __real_area_find(uint64_t address, struct area *area);
+bool __wrap_area_find(uint64_t address, struct area *area);
+
+void __real_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
+void __wrap_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 
 bool __wrap_act_may_read(void);
 bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);

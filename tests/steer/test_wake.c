@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * What the monitor does for a program that maps and unmaps a file all the time: it takes the events
+ * together, and looks up only the files of mappings that still exist.
+ */
+#include "common.h"
+
+#include "events.h"
+#include "wrap.h"
+
+#define ROUNDS 20
+#define SHORT_NS 5000000u
+
+static unsigned int looked_up;
+
+bool __wrap_area_find(uint64_t address, struct area *area)
+{
+	__atomic_add_fetch(&looked_up, 1, __ATOMIC_SEQ_CST);
+	return __real_area_find(address, area);
+}
+
+/* The monitor waits before a sleep while @hold is set. */
+static bool hold, held;
+
+/* Sleeps of the monitor that an event would end, after an event had come, and all others. */
+static unsigned int ended_by_next, long_sleeps;
+
+void __wrap_events_sleep(uint32_t word, uint64_t ns, enum sleep kind)
+{
+	static uint32_t before;
+
+	if (kind == SLEEP_UNTIL_EVENT && ns > SHORT_NS) {
+		if (word != before)
+			__atomic_add_fetch(&ended_by_next, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&long_sleeps, 1, __ATOMIC_SEQ_CST);
+	}
+	before = word;
+	while (__atomic_load_n(&hold, __ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&held, true, __ATOMIC_SEQ_CST);
+		nap();
+	}
+	__real_events_sleep(word, ns, kind);
+}
+
+static bool has_path(const void *at)
+{
+	const struct steer_map *told = told_of(at);
+
+	return told && told->path[0];
+}
+
+/* Events wait from now on until let_go(). */
+static int hold_monitor(void)
+{
+	int fd = open_file(O_RDONLY);
+	void *at = map_file(fd, PROT_READ, MAP_SHARED);
+
+	WAIT_FOR(has_path(at));
+	__atomic_store_n(&hold, true, __ATOMIC_SEQ_CST);
+	WAIT_FOR(__atomic_load_n(&held, __ATOMIC_SEQ_CST));
+	return fd;
+}
+
+static void let_go(void)
+{
+	__atomic_store_n(&hold, false, __ATOMIC_SEQ_CST);
+	WAIT_FOR(!events_pending());
+}
+
+static void gone_mappings_are_not_looked_up(void)
+{
+	int fd = hold_monitor(), i;
+	unsigned int before = __atomic_load_n(&looked_up, __ATOMIC_SEQ_CST);
+
+	for (i = 0; i < ROUNDS; i++)
+		unmap_file(map_file(fd, PROT_READ, MAP_SHARED));
+	let_go();
+	CHECK(__atomic_load_n(&looked_up, __ATOMIC_SEQ_CST) == before);
+}
+
+/* mremap() has moved the pages, and the event that reports the new place is still to come. */
+static void moving_mapping_is_not_given_up(void)
+{
+	int fd = hold_monitor();
+	void *at = map_file(fd, PROT_READ, MAP_SHARED);
+	struct event event = { EVENT_MOVING, .start = (uintptr_t)at, .bytes = SIZE };
+
+	CHECK(!munmap(at, SIZE) && event_put(&event));
+	let_go();
+	CHECK(told_of(at) && !has_path(at));
+	CHECK(mmap(at, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == at);
+	event.kind = EVENT_STAYED;
+	CHECK(event_put(&event));
+	WAIT_FOR(has_path(at));
+}
+
+static void moved_mapping_is_found(void)
+{
+	int fd = hold_monitor();
+	void *at = map_file(fd, PROT_READ, MAP_SHARED);
+	void *new = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CHECK(new != MAP_FAILED);
+	CHECK(steer_remap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
+	let_go();
+	CHECK(has_path(new) && !told_of(at));
+}
+
+/* The program wakes the monitor only after a time without events. */
+static void events_are_taken_together(void)
+{
+	int fd = open_file(O_RDONLY), i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		unmap_file(map_file(fd, PROT_READ, MAP_SHARED));
+		nap();
+	}
+	WAIT_FOR(__atomic_load_n(&long_sleeps, __ATOMIC_SEQ_CST));
+	CHECK(!__atomic_load_n(&ended_by_next, __ATOMIC_SEQ_CST));
+}
+
+RUN(gone_mappings_are_not_looked_up)
+RUN(moving_mapping_is_not_given_up)
+RUN(moved_mapping_is_found)
+RUN(events_are_taken_together)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(gone_mappings_are_not_looked_up_test),
+		cmocka_unit_test(moving_mapping_is_not_given_up_test),
+		cmocka_unit_test(moved_mapping_is_found_test),
+		cmocka_unit_test(events_are_taken_together_test),
+	};
+
+	return cmocka_run_group_tests(tests, new_group, end_group);
+}
