@@ -7,6 +7,7 @@
 #include "events.h"
 
 #include "call.h"
+#include "room.h"
 
 #include <linux/futex.h>
 #include <stddef.h>
@@ -14,10 +15,12 @@
 #define SLOTS 1024u
 #define WAKE (1u << 24)
 
-static struct {
+struct events_slot {
 	uint64_t turn; /* n: free for event n; n + 1: event n is in it */
 	struct event event;
-} slot[SLOTS] __attribute__((aligned(64)));
+};
+/* The slots. They are no static array: each program that starts would have to map it. */
+static void *events_ring;
 
 static uint64_t head __attribute__((aligned(64))); /* events that were put */
 static uint64_t tail __attribute__((aligned(64))); /* events that were taken */
@@ -30,6 +33,16 @@ static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
 static uint64_t events_turn_of(uint64_t number)
 {
 	return number / SLOTS * 2;
+}
+
+static struct events_slot *events_slot(uint64_t number)
+{
+	return (struct events_slot *)events_ring + number % SLOTS;
+}
+
+bool events_begin(void)
+{
+	return room_map_once(&events_ring, SLOTS * sizeof(struct events_slot));
 }
 
 static void events_futex_wake(void)
@@ -60,7 +73,7 @@ bool event_put(const struct event *event)
 	uint64_t at = __atomic_load_n(&head, __ATOMIC_RELAXED), turn;
 
 	for (;;) {
-		turn = __atomic_load_n(&slot[at % SLOTS].turn, __ATOMIC_ACQUIRE);
+		turn = __atomic_load_n(&events_slot(at)->turn, __ATOMIC_ACQUIRE);
 		if (turn < events_turn_of(at)) {
 			__atomic_or_fetch(
 				&lost, event->kind == EVENT_HINT ? EVENTS_LOST_HINT : EVENTS_LOST,
@@ -74,8 +87,8 @@ bool event_put(const struct event *event)
 						     __ATOMIC_RELAXED))
 			break;
 	}
-	slot[at % SLOTS].event = *event;
-	__atomic_store_n(&slot[at % SLOTS].turn, events_turn_of(at) + 1, __ATOMIC_RELEASE);
+	events_slot(at)->event = *event;
+	__atomic_store_n(&events_slot(at)->turn, events_turn_of(at) + 1, __ATOMIC_RELEASE);
 	events_wake_for(event->kind);
 	return true;
 }
@@ -84,10 +97,10 @@ bool event_take(struct event *event)
 {
 	uint64_t at = tail;
 
-	if (__atomic_load_n(&slot[at % SLOTS].turn, __ATOMIC_ACQUIRE) != events_turn_of(at) + 1)
+	if (__atomic_load_n(&events_slot(at)->turn, __ATOMIC_ACQUIRE) != events_turn_of(at) + 1)
 		return false;
-	*event = slot[at % SLOTS].event;
-	__atomic_store_n(&slot[at % SLOTS].turn, events_turn_of(at) + 2, __ATOMIC_RELEASE);
+	*event = events_slot(at)->event;
+	__atomic_store_n(&events_slot(at)->turn, events_turn_of(at) + 2, __ATOMIC_RELEASE);
 	tail = at + 1;
 	return true;
 }
@@ -127,7 +140,7 @@ void events_clear(void)
 
 	/* In a child of fork(), each page that is written costs a page fault. */
 	for (i = 0; i < SLOTS && i < head; i++)
-		slot[i].turn = 0;
+		events_slot(i)->turn = 0;
 	head = tail = done = 0;
 	lost = 0;
 }

@@ -39,6 +39,11 @@ struct event {
 #define EVENTS_LOST 1u
 #define EVENTS_LOST_HINT 2u
 
+/*
+ * Make the ring, inside a call of the program that maps memory. Each process does this before its
+ * first event. Returns false if there is no memory.
+ */
+bool events_begin(void);
 /* Add an event. Returns false if the ring is full: the event is lost. */
 bool event_put(const struct event *event);
 

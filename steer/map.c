@@ -8,28 +8,13 @@
 
 #include <string.h>
 
-/*
- * The advice that was given, for threads that must not read the table: a child of fork(), and
- * the program's threads in their own calls. The index is that of the mapping in the table.
- */
-static struct advised {
-	u64 start, bytes; /* 0 = the entry of the table is free */
-	bool random, huge;
-	bool ever; /* there was advice at any time: the kernel may have several areas */
-	bool hinted; /* the program's own advice may lie among it */
-} map_advised[MAP_MOST];
+void *map_memory_at;
 
 static struct map_block *map_blocks[MAP_MOST / MAP_BLOCK];
 static u32 map_capacity; /* entries in these blocks */
 static u32 map_end_used; /* all entries from here on are free */
 static u32 map_used; /* entries that are not free */
 static u32 map_areas; /* pieces of all mappings, but for the first piece of each */
-
-/*
- * The answers of the policy to one look. All mappings share it, because the monitor scans one at a
- * time.
- */
-static struct hm_advice map_advices[HM_ADVICES];
 
 u32 map_limit(void)
 {
@@ -38,7 +23,8 @@ u32 map_limit(void)
 
 struct map *map_entry(u32 i)
 {
-	return map_advised[i].bytes ? &map_blocks[i / MAP_BLOCK]->map[i % MAP_BLOCK] : NULL;
+	return map_memory()->advised[i].bytes ? &map_blocks[i / MAP_BLOCK]->map[i % MAP_BLOCK] :
+						NULL;
 }
 
 struct map *map_next(u32 from)
@@ -58,8 +44,8 @@ struct map *map_next_in(u32 from, u64 start, u64 end)
 	u32 limit = map_limit();
 
 	for (; from < limit; from++)
-		if (map_advised[from].start < end &&
-		    start < map_advised[from].start + map_advised[from].bytes)
+		if (map_memory()->advised[from].start < end &&
+		    start < map_memory()->advised[from].start + map_memory()->advised[from].bytes)
 			return &map_blocks[from / MAP_BLOCK]->map[from % MAP_BLOCK];
 	return NULL;
 }
@@ -82,6 +68,8 @@ bool map_add_block(struct map_block *block)
 	struct map_block *none;
 	u32 i;
 
+	if (!room_map_once(&map_memory_at, sizeof(struct map_memory)))
+		return false;
 	for (i = 0; i < MAP_MOST / MAP_BLOCK; i++) {
 		none = NULL;
 		if (__atomic_compare_exchange_n(&map_blocks[i], &none, block, false,
@@ -135,7 +123,7 @@ void map_publish(const struct map *map)
 {
 	enum hm_mode given = map_given(map, 0, UINT64_MAX);
 
-	map_advised[map->index] = (struct advised){
+	map_memory()->advised[map->index] = (struct advised){
 		.start = map->start,
 		.bytes = map->bytes,
 		.hinted = map->nhints,
@@ -157,7 +145,7 @@ bool map_has_advised(u64 start, u64 bytes)
 	u32 limit = map_limit(), i;
 
 	for (i = 0; i < limit; i++) {
-		const struct advised *at = &map_advised[i];
+		const struct advised *at = &map_memory()->advised[i];
 
 		if (at->start <= start && start + bytes <= at->start + at->bytes)
 			return at->ever && !at->hinted;
@@ -170,7 +158,7 @@ void map_child(void)
 	u32 i;
 
 	for (i = 0; i < map_end_used; i++) {
-		const struct advised *at = &map_advised[i];
+		const struct advised *at = &map_memory()->advised[i];
 
 		if (!at->bytes || at->hinted)
 			continue;
@@ -180,7 +168,8 @@ void map_child(void)
 			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0,
 			     0);
 	}
-	memset(map_advised, 0, map_end_used * sizeof(*map_advised));
+	if (map_end_used)
+		memset(map_memory()->advised, 0, map_end_used * sizeof(struct advised));
 	memset(map_blocks, 0, sizeof(map_blocks));
 	map_capacity = map_end_used = map_used = map_areas = 0;
 }
@@ -237,9 +226,9 @@ void map_drop(struct map *map)
 	map_end_record(map);
 	map_end_room(map);
 	map_set_pieces(map, 0);
-	map_advised[map->index] = (struct advised){};
+	map_memory()->advised[map->index] = (struct advised){};
 	map_used--;
-	while (map_end_used && !map_advised[map_end_used - 1].bytes)
+	while (map_end_used && !map_memory()->advised[map_end_used - 1].bytes)
 		__atomic_store_n(&map_end_used, map_end_used - 1, __ATOMIC_RELEASE);
 }
 
@@ -248,7 +237,7 @@ struct map *map_take_entry(const struct map *content)
 	struct map *map;
 	u32 i;
 
-	for (i = 0; i < map_capacity && map_advised[i].bytes; i++)
+	for (i = 0; i < map_capacity && map_memory()->advised[i].bytes; i++)
 		;
 	if (i == map_capacity)
 		return NULL;
@@ -291,7 +280,7 @@ struct map *map_add(u64 start, u64 bytes, u64 offset, const struct event *event)
 	}
 	hm_advisor_init(&map->advisor, (start - map->base) / PAGE_BYTES, pages,
 			(struct hm_region *)((char *)event->room + map_bitmap_bytes(pages)),
-			map_advices);
+			map_memory()->advices);
 	map->piece[0] = (struct piece){ map->advisor.first, pages, HM_MODE_NORMAL, HM_MODE_NORMAL };
 	return map;
 }

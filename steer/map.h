@@ -23,6 +23,7 @@
 /* The table grows by blocks up to so many entries. */
 #define MAP_BLOCK 256u
 #define MAP_MOST 4096u
+#define MAP_REMOVED 16u
 
 /* A mode is a set of two bits: see act_sync_piece(). */
 _Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets of advice");
@@ -188,6 +189,51 @@ static inline u64 map_earlier(u64 a, u64 b)
 }
 
 /* --- map.c --- */
+
+/**
+ * struct advised - the advice for a mapping, for threads that must not read the table
+ * @start: of the mapping
+ * @bytes: of the mapping; 0 = the entry of the table is free
+ * @ever: there was advice at any time: the kernel may have several areas
+ * @hinted: the program's own advice may lie among it
+ */
+struct advised {
+	u64 start, bytes;
+	bool random, huge;
+	bool ever;
+	bool hinted;
+};
+
+/**
+ * struct removed - a range that was unmapped, with the mapping as it was before
+ * @id: of the call; 0 = nothing
+ */
+struct removed {
+	u64 id;
+	u64 start, end;
+	struct map map;
+};
+
+/**
+ * struct map_memory - what comes with the first block of the table
+ * @advised: for a child of fork(), and the program's threads in their own calls. The index is that
+ *	of the mapping in the table
+ * @removed: the last ranges
+ * @advices: the answers of the policy to one look. All mappings share them, because the monitor
+ *	scans one at a time
+ */
+struct map_memory {
+	struct advised advised[MAP_MOST];
+	struct removed removed[MAP_REMOVED];
+	struct hm_advice advices[HM_ADVICES];
+};
+
+extern void *map_memory_at;
+
+static inline struct map_memory *map_memory(void)
+{
+	return map_memory_at;
+}
 
 /* All advice that the kernel has for a range of pages. */
 enum hm_mode map_given(const struct map *map, u64 start, u64 end);

@@ -7,14 +7,7 @@
 
 #include <string.h>
 
-/* The ranges that were unmapped last, with the mapping as it was before. */
-#define MAP_REMOVED 16u
-static struct removed {
-	u64 id; /* of the call; 0 = nothing */
-	u64 start, end;
-	struct map map;
-} map_removed[MAP_REMOVED];
-static u32 map_removals;
+static u32 map_removals; /* ranges that were ever put into @removed of struct map_memory */
 
 /*
  * Stop steering a part of a mapping whose other part stays. The part becomes an orphan of its own.
@@ -82,7 +75,7 @@ static void map_unmapping(const struct event *event)
 
 	for_each_map_in(map, event->start, end)
 		if (map->advised)
-			map_removed[map_removals++ % MAP_REMOVED] = (struct removed){
+			map_memory()->removed[map_removals++ % MAP_REMOVED] = (struct removed){
 				.id = event->id,
 				.start = map_later(event->start, map->start),
 				.end = map_earlier(end, map_end(map)),
@@ -94,8 +87,10 @@ static void map_unmapping(const struct event *event)
 static void map_not_unmapped(const struct event *event)
 {
 	struct removed *at;
+	u32 i;
 
-	for (at = map_removed; at < map_removed + MAP_REMOVED; at++) {
+	for (i = 0; i < map_removals && i < MAP_REMOVED; i++) {
+		at = &map_memory()->removed[i];
 		if (at->id != event->id)
 			continue;
 		map_leave_part(&at->map, at->start, at->end);

@@ -17,20 +17,39 @@ void room_use(struct room_slots *slots)
 	__atomic_store_n(&room_free, slots ? ~0ull : 0, __ATOMIC_RELEASE);
 }
 
-void *room_map(size_t bytes)
+static void *room_map_inherited(size_t bytes)
 {
 	long at = call(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (call_failed(at))
-		return NULL;
-	call(SYS_madvise, at, (long)bytes, MADV_DONTFORK, 0, 0, 0);
-	return (void *)at;
+	return call_failed(at) ? NULL : (void *)at;
+}
+
+void *room_map(size_t bytes)
+{
+	void *at = room_map_inherited(bytes);
+
+	if (at)
+		call(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK, 0, 0, 0);
+	return at;
 }
 
 void room_unmap(void *at, size_t bytes)
 {
 	call(SYS_munmap, (long)at, (long)bytes, 0, 0, 0, 0);
+}
+
+bool room_map_once(void **at, size_t bytes)
+{
+	void *none = NULL, *made;
+
+	if (__atomic_load_n(at, __ATOMIC_ACQUIRE))
+		return true;
+	made = room_map_inherited(bytes);
+	if (made && !__atomic_compare_exchange_n(at, &none, made, false, __ATOMIC_SEQ_CST,
+						 __ATOMIC_RELAXED))
+		room_unmap(made, bytes);
+	return made;
 }
 
 void *room_take(size_t bytes)

@@ -22,6 +22,13 @@ struct room_slots {
 /* Rooms come from there, too. All zeros. NULL = no more, in a child of fork(). */
 void room_use(struct room_slots *slots);
 
+/*
+ * Map memory for *@at, which is NULL before the first call. All threads may call it at the same
+ * time. It is never unmapped, and a child of fork() has a copy. It makes no other system call: a
+ * filter may end the process for madvise(). Returns false if there is no memory.
+ */
+bool room_map_once(void **at, size_t bytes);
+
 /* Memory that a child of fork() does not have. Returns NULL if there is none. */
 void *room_map(size_t bytes);
 void room_unmap(void *at, size_t bytes);

@@ -125,7 +125,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 	 */
 	if (steer_is_over || watch_is_impossible() || length < steer_least ||
 	    flags & MAP_ANONYMOUS || prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) ||
-	    !steer_is_owner() || !watch_start() ||
+	    !steer_is_owner() || !events_begin() || !watch_start() ||
 	    !steer_take_room(&event, event.start, event.bytes))
 		return;
 	steer_grow_table();

@@ -43,9 +43,9 @@ static bool watch_cannot;
 static struct thread watch_thread;
 
 /*
- * All memory of the monitor. watch_start() maps it once, inside a call of the program that maps
- * memory. If the monitor mapped memory at another time, the kernel could place it in a hole that
- * the program has just made for its own MAP_FIXED mapping.
+ * All memory of the monitor, but for the ring and struct map_memory. watch_start() maps it once,
+ * inside a call of the program that maps memory. If the monitor mapped memory at another time, the
+ * kernel could place it in a hole that the program has just made for its own MAP_FIXED mapping.
  */
 static struct own {
 	char thread[THREAD_BYTES];

@@ -62,6 +62,7 @@ static void mark_is_waited_for(void)
 	struct map *map = map_with_trap(MADV_POPULATE_READ);
 	u64 page = map->advisor.first;
 
+	CHECK(events_begin());
 	CHECK(act_mark_accessed(map, page, page + 2));
 	CHECK(is_waited_for());
 	/* An event waits, so the range may be about to go. */
@@ -79,6 +80,7 @@ static void mode_is_waited_for(unsigned int advice, enum hm_mode mode)
 	map_set_mode(map, page, page + 2, mode);
 	CHECK(act_sync(map) && is_waited_for());
 	tried = false;
+	CHECK(events_begin());
 	CHECK(event_put(&(struct event){ EVENT_UNMAPPING, .start = map->start, .bytes = PAGE }));
 	map_set_mode(map, page, page + 2, HM_MODE_NORMAL);
 	map_set_mode(map, page + 8, page + 10, mode);

@@ -19,6 +19,12 @@
 #define WRITERS 4
 #define EACH 20000
 
+static void new_ring(void)
+{
+	events_clear();
+	assert_true(events_begin());
+}
+
 static bool put(uint64_t start)
 {
 	struct event event = { .kind = EVENT_HINT, .start = start, .bytes = ~start };
@@ -31,7 +37,7 @@ static void order_is_kept(void **state)
 	struct event event;
 	uint64_t i;
 
-	events_clear();
+	new_ring();
 	assert_false(event_take(&event));
 	for (i = 1; i <= 1000; i++) {
 		assert_true(put(i));
@@ -52,7 +58,7 @@ static void event_without_room_is_reported_as_lost(void **state)
 	struct event event;
 	uint64_t i, room = 0;
 
-	events_clear();
+	new_ring();
 	while (put(room + 1))
 		room++;
 	assert_int_equal(room, 1024);
@@ -85,7 +91,7 @@ static void concurrent_writers_lose_no_event_silently(void **state)
 	struct event event;
 	bool told = false;
 
-	events_clear();
+	new_ring();
 	for (i = 0; i < WRITERS; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, writer, (void *)(uintptr_t)i), 0);
 	for (;;) {
@@ -171,7 +177,7 @@ static void reader_sleeps_with_events(void **state)
 	pthread_t thread;
 	uint64_t i;
 
-	events_clear();
+	new_ring();
 	thread = let_sleep(SLEEP_WITH_EVENTS);
 	assert_true(put(1) && event_put(&gone));
 	assert_false(is_awake());
@@ -180,7 +186,7 @@ static void reader_sleeps_with_events(void **state)
 	assert_false(is_awake());
 	assert_true(put(i));
 	pthread_join(thread, NULL);
-	events_clear();
+	new_ring();
 	thread = let_sleep(SLEEP_UNTIL_EVENT);
 	assert_true(event_put(&gone));
 	assert_false(is_awake());
@@ -193,7 +199,7 @@ static void reader_goes_to_sleep_with_events(void **state)
 {
 	uint32_t i, before = events_word();
 
-	events_clear();
+	new_ring();
 	assert_true(put(1));
 	assert_false(is_awake_after(before, SLEEP_WITH_EVENTS));
 	before = events_word();

@@ -46,7 +46,8 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 	(void)huge;
 	looks++;
 	if (event_comes)
-		CHECK(event_put(&(struct event){ EVENT_HINT, .start = AT, .bytes = PAGE }));
+		CHECK(events_begin() &&
+		      event_put(&(struct event){ EVENT_HINT, .start = AT, .bytes = PAGE }));
 	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
 		;
 	if (accesses && *n < LOOK_RUNS)

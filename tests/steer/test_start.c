@@ -132,7 +132,7 @@ static void failed_start_opens_nothing(void)
 	CHECK(event.room);
 	filter_close_range_and_open();
 	/* This event waits when the monitor starts. */
-	CHECK(event_put(&event));
+	CHECK(events_begin() && event_put(&event));
 	steer_mapped(at, SIZE, PROT_READ, MAP_SHARED, 0);
 	steer_alone();
 	CHECK(watch_is_impossible());
