@@ -12,7 +12,7 @@
 #include <linux/futex.h>
 #include <stddef.h>
 
-#define SLOTS 1024u
+#define SLOTS EVENTS_MOST
 #define WAKE (1u << 24)
 
 struct events_slot {
@@ -25,7 +25,7 @@ static void *events_ring;
 static uint64_t head __attribute__((aligned(64))); /* events that were put */
 static uint64_t tail __attribute__((aligned(64))); /* events that were taken */
 static uint64_t done; /* events that were carried out */
-static uint32_t word; /* one more for each event, WAKE more for each call of events_wake() */
+static uint32_t word; /* one more for each event, WAKE more for each wake-up */
 static uint32_t sleeps; /* enum sleep: the reader sleeps, or is about to */
 static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
 
@@ -63,9 +63,14 @@ static void events_wake_for(enum event_kind kind)
 	sleep = __atomic_load_n(&sleeps, __ATOMIC_SEQ_CST);
 	wakes = (sleep && events_backlog() > EVENTS_ASLEEP) ||
 		(sleep == SLEEP_UNTIL_EVENT && kind != EVENT_UNMAPPING && kind != EVENT_MOVING);
-	/* One wake-up is enough. The reader, if it is only about to sleep, sees the new word. */
-	if (wakes && __atomic_exchange_n(&sleeps, 0, __ATOMIC_SEQ_CST))
+	/*
+	 * One wake-up is enough. The sleep that ends here may be a later one, which begins between
+	 * these steps: the new word keeps the reader awake then.
+	 */
+	if (wakes && __atomic_exchange_n(&sleeps, 0, __ATOMIC_SEQ_CST)) {
+		__atomic_add_fetch(&word, WAKE, __ATOMIC_SEQ_CST);
 		events_futex_wake();
+	}
 }
 
 bool event_put(const struct event *event)
@@ -142,6 +147,7 @@ void events_clear(void)
 	for (i = 0; i < SLOTS && i < head; i++)
 		events_slot(i)->turn = 0;
 	head = tail = done = 0;
+	sleeps = 0;
 	lost = 0;
 }
 
@@ -169,7 +175,7 @@ void events_sleep(uint32_t seen, uint64_t ns, enum sleep kind)
 
 void events_wake(void)
 {
+	/* @sleeps does not show whether the reader sleeps: a writer clears it before it wakes. */
 	__atomic_add_fetch(&word, WAKE, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&sleeps, __ATOMIC_SEQ_CST))
-		events_futex_wake();
+	events_futex_wake();
 }

@@ -32,6 +32,8 @@ struct event {
 	uint64_t room_bytes;
 };
 
+/* The slots of the ring. */
+#define EVENTS_MOST 1024u
 /* The reader sleeps no longer while more events wait. */
 #define EVENTS_ASLEEP 64u
 

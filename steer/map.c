@@ -189,6 +189,9 @@ void map_begin_record(struct map *map)
 
 static void map_end_record(struct map *map)
 {
+	/* The program has unmapped it before the monitor knew its file: it was not steered. */
+	if (map->unsettled && map->told)
+		map->told->id = 0;
 	record_end(map->told);
 	map->told = NULL;
 }

@@ -324,7 +324,7 @@ static bool scan_is_slow(void)
  */
 static bool scan_skips(const struct map *map)
 {
-	return map->orphan || map->moving || map_is_hinted(map);
+	return map->orphan || map->moving || map->unsettled || map_is_hinted(map);
 }
 
 /* Scan slices until their credit is spent, or until each mapping was scanned completely once. */

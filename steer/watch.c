@@ -28,7 +28,7 @@
 
 /* The thread ends this long after the last mapping has gone, and the last event. */
 #define WATCH_LINGER_NS (50 * MS)
-/* A new mapping may wait that long. */
+/* A new mapping may wait that long, or longer while scans have no CPU time left. */
 #define WATCH_SHORT_NS (5 * MS)
 
 bool watch_verbose;
@@ -117,11 +117,13 @@ static bool watch_begin(void)
 	return true;
 }
 
+/* Take waiting events, as many as a full ring has at most. */
 static void watch_follow(void)
 {
+	uint32_t left = EVENTS_MOST;
 	struct event event;
 
-	while (event_take(&event))
+	while (left-- && event_take(&event))
 		map_follow(&event);
 }
 
@@ -135,48 +137,62 @@ static struct map *watch_unsettled(u32 i)
 
 /*
  * A look-up takes microseconds, and a lock that mmap() needs. So take the events that have come
- * before each one: the program may have unmapped the mapping. Return whether there was a new
- * mapping. @settle, @steered: see watch_take_events()
+ * before each one: the program may have unmapped the mapping. Return whether a mapping is steered
+ * now that was not. @settle: see watch_take_events()
  */
-static bool watch_settle(bool settle, bool *steered)
+static bool watch_settle(bool settle)
 {
-	bool found = false;
+	bool steered = false;
 	struct map *map;
 	u32 i;
 
 	for (i = 0; i < map_limit(); i++) {
 		if (!watch_unsettled(i))
 			continue;
+		if (settle && !state_is(RUNNING))
+			break;
 		watch_follow();
 		map = watch_unsettled(i);
-		found = true;
 		if (!map)
 			continue;
 		map->unsettled = false;
 		if (settle && act_settle(map))
-			*steered = true;
+			steered = true;
 		else
 			map_drop(map);
 	}
-	return found;
+	return steered;
 }
 
 /*
- * Take all waiting events. Return whether one of them added a mapping. @settle: look up the files
- * of new mappings; otherwise drop these mappings.
+ * Are there mappings whose files were not looked up? The events taken before a look-up may have
+ * added mappings to entries before it.
+ */
+static bool watch_has_unsettled(void)
+{
+	u32 i;
+
+	for (i = 0; i < map_limit(); i++)
+		if (watch_unsettled(i))
+			return true;
+	return false;
+}
+
+/*
+ * Take waiting events. Return whether one of them added a mapping. @settle: look up the files of
+ * new mappings; otherwise drop these mappings. The work is bounded, also while the program maps
+ * and unmaps all the time.
  */
 static bool watch_take_events(bool settle)
 {
 	unsigned int lost;
-	bool steered = false;
+	bool steered;
 
 	watch_follow();
 	lost = events_lost();
 	if (lost)
 		map_recover(lost & EVENTS_LOST_HINT);
-	/* The events taken before a look-up may have added mappings to earlier entries. */
-	while (watch_settle(settle, &steered))
-		;
+	steered = watch_settle(settle);
 	events_done();
 	return steered;
 }
@@ -214,8 +230,11 @@ static void watch_loop(void)
 	uint32_t word, before = 0;
 	bool early;
 
-	for (; state_is(RUNNING); before = word) {
+	for (;; before = word) {
 		word = events_word();
+		/* A stop changes the state, then the word. */
+		if (!state_is(RUNNING))
+			return;
 		if (watch_take_events(true))
 			scan_soon();
 		now = now_ns();
@@ -239,7 +258,8 @@ static void watch_loop(void)
 			wait = WATCH_SHORT_NS;
 		/* A wake-up costs the program microseconds, and the next look is near. */
 		early = wait > WATCH_SHORT_NS && !scan_is_overdrawn();
-		events_sleep(word, wait, early ? SLEEP_UNTIL_EVENT : SLEEP_WITH_EVENTS);
+		if (!watch_has_unsettled())
+			events_sleep(word, wait, early ? SLEEP_UNTIL_EVENT : SLEEP_WITH_EVENTS);
 	}
 }
 

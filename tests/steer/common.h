@@ -28,6 +28,7 @@
 
 #define MB ((size_t)1 << 20)
 #define PAGE ((size_t)4096)
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SIZE (128 * MB) /* of the file */
 #define WAIT_S 20
 

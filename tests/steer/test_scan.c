@@ -92,6 +92,7 @@ static void random_maps(u64 bytes)
 		event.room = room_map(event.room_bytes);
 		map = map_follow(&event);
 		CHECK(event.room && map);
+		map->unsettled = false;
 		map->advisor.mode = HM_MODE_RANDOM;
 	}
 	state_set(RUNNING);

@@ -22,8 +22,6 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static bool hold, held;
 
 /*

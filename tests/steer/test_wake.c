@@ -6,6 +6,8 @@
 #include "common.h"
 
 #include "events.h"
+#include "map.h"
+#include "room.h"
 #include "wrap.h"
 
 #define ROUNDS 20
@@ -13,8 +15,28 @@
 
 static unsigned int looked_up;
 
+/* While set, the program replaces two mappings at these addresses during each look-up. */
+static bool replacing;
+static const uint64_t replaced[] = { 1ull << 40, 1ull << 41 };
+
+static void replace(uint64_t start)
+{
+	struct event event = { EVENT_UNMAPPING, .start = start, .bytes = SIZE };
+
+	event_put(&event);
+	event.kind = EVENT_MAPPED;
+	event.room_bytes = map_room(start, SIZE);
+	event.room = room_map(event.room_bytes);
+	if (!event.room || !event_put(&event))
+		room_give_back(event.room, event.room_bytes, 0);
+}
+
 bool __wrap_area_find(uint64_t address, struct area *area)
 {
+	unsigned int i;
+
+	for (i = 0; __atomic_load_n(&replacing, __ATOMIC_SEQ_CST) && i < COUNT(replaced); i++)
+		replace(replaced[i]);
 	__atomic_add_fetch(&looked_up, 1, __ATOMIC_SEQ_CST);
 	return __real_area_find(address, area);
 }
@@ -119,10 +141,26 @@ static void events_are_taken_together(void)
 	CHECK(!__atomic_load_n(&ended_by_next, __ATOMIC_SEQ_CST));
 }
 
+/* Each pass over the table finds mappings that are new. */
+static void look_ups_end_beside_new_mappings(void)
+{
+	unsigned int before;
+	int fd = hold_monitor();
+
+	before = __atomic_load_n(&looked_up, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&replacing, true, __ATOMIC_SEQ_CST);
+	map_file(fd, PROT_READ, MAP_SHARED);
+	__atomic_store_n(&hold, false, __ATOMIC_SEQ_CST);
+	WAIT_FOR(__atomic_load_n(&looked_up, __ATOMIC_SEQ_CST) > before + 10);
+	steer_alone();
+	CHECK(!events_pending());
+}
+
 RUN(gone_mappings_are_not_looked_up)
 RUN(moving_mapping_is_not_given_up)
 RUN(moved_mapping_is_found)
 RUN(events_are_taken_together)
+RUN(look_ups_end_beside_new_mappings)
 
 int main(void)
 {
@@ -131,6 +169,7 @@ int main(void)
 		cmocka_unit_test(moving_mapping_is_not_given_up_test),
 		cmocka_unit_test(moved_mapping_is_found_test),
 		cmocka_unit_test(events_are_taken_together_test),
+		cmocka_unit_test(look_ups_end_beside_new_mappings_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);
