@@ -1,215 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * The policy of steering, on a model of Linux's page cache. In the model, the mode of a page
- * determines what a fault on it reads; reads take as long as on a fast disk; and after page faults,
- * looks follow a millisecond apart. The policy must recognise a pattern of accesses soon, and must
- * not read many pages that the program does not use.
+ * The policy of steering, on a model of Linux's page cache. The policy must recognise a pattern of
+ * accesses soon, and must not read many pages that the program does not use.
  */
-#include "common.h"
-
-#include "policy.h"
-
-#define REGION ((u64)REGION_PAGES)
-#define PAGES (1024 * REGION) /* of the mapping */
-#define AROUND 16u
-#define FIFO (64 * PAGES)
-
-struct world {
-	struct hm_advisor a;
-	struct hm_region *region;
-	struct hm_advice advice[HM_ADVICES];
-	u8 *mode; /* of each page: enum hm_mode */
-	u8 *cached, *mapped, *seen;
-	u64 pages, memory;
-	u32 window; /* pages that the kernel reads ahead by its own guess */
-	u64 wanted, read, faults; /* accesses, pages, waits for a read */
-	u64 held, ahead;
-	u32 *fifo; /* cached pages, the oldest first */
-	u64 in, out;
-	u64 now_ns, looked_ns, period_ns;
-	bool faulted;
-	u32 looks, modes; /* @modes: changes of the mode of the whole mapping */
-};
-
-static void world_make(struct world *w, u64 pages, u64 memory, bool writable)
-{
-	*w = (struct world){
-		.pages = pages, .memory = memory, .window = 2048, .period_ns = 1000000
-	};
-	w->region = test_calloc(pages / REGION + 2, sizeof(*w->region));
-	w->mode = test_calloc(pages, 1);
-	w->cached = test_calloc(pages, 1);
-	w->mapped = test_calloc(pages, 1);
-	w->seen = test_calloc(pages, 1);
-	w->a.facts.memory = memory;
-	w->a.facts.window = w->window;
-	w->a.facts.writable = writable;
-	hm_advisor_init(&w->a, 0, pages, w->region, w->advice);
-	w->fifo = test_calloc(FIFO, sizeof(*w->fifo));
-}
-
-static void world_end(struct world *w)
-{
-	test_free(w->region);
-	test_free(w->mode);
-	test_free(w->cached);
-	test_free(w->mapped);
-	test_free(w->seen);
-	test_free(w->fifo);
-}
-
-static void cache_evict(struct world *w)
-{
-	while (w->held > w->memory) {
-		u64 page = w->fifo[w->out++ % FIFO];
-
-		if (!w->cached[page])
-			continue;
-		w->cached[page] = w->mapped[page] = 0;
-		w->held--;
-	}
-}
-
-static void cache_read(struct world *w, u64 page, u64 end)
-{
-	end = end < w->pages ? end : w->pages;
-	for (; page < end; page++) {
-		if (w->cached[page])
-			continue;
-		w->cached[page] = 1;
-		assert_true(w->in - w->out < FIFO);
-		w->fifo[w->in++ % FIFO] = (u32)page;
-		w->read++;
-		w->held++;
-	}
-}
-
-static void map_pages(struct world *w, u64 page, u64 end)
-{
-	for (; page < end && page < w->pages; page++)
-		w->mapped[page] |= w->cached[page];
-}
-
-/* A change of the mode has a reason that does not contradict the mode. */
-static void check_reason(const struct hm_advisor *a)
-{
-	bool single = a->pattern == HM_PATTERN_STRIDED || a->pattern == HM_PATTERN_RANDOM;
-
-	if ((a->mode == HM_MODE_RANDOM && !single) ||
-	    (a->mode == HM_MODE_NORMAL && a->facts.small_writes))
-		assert_string_not_equal(hm_advisor_reason(a), hm_advisor_why(a));
-}
-
-static void do_advice(struct world *w)
-{
-	u32 i;
-	u64 page;
-
-	assert_true(w->a.count <= HM_ADVICES);
-	for (i = 0; i < w->a.count; i++) {
-		const struct hm_advice *advice = &w->a.advice[i];
-		u64 step = (u64)(advice->step < 0 ? -advice->step : advice->step);
-
-		assert_true(advice->start >= w->a.first);
-		assert_true(advice->start < advice->end && advice->end <= w->pages);
-		switch (advice->kind) {
-		case HM_ADVICE_MODE:
-			if (advice->start == 0 && advice->end == w->pages) {
-				check_reason(&w->a);
-				w->modes++;
-			}
-			memset(w->mode + advice->start, (int)advice->mode,
-			       advice->end - advice->start);
-			break;
-		case HM_ADVICE_AHEAD:
-			w->ahead += (advice->end - advice->start) / step;
-			for (page = advice->start; page < advice->end; page += step)
-				cache_read(w, page, page + 1);
-			break;
-		}
-	}
-	cache_evict(w);
-}
-
-static void take_look(struct world *w)
-{
-	static struct hm_touch runs[65536];
-	u64 page;
-	u32 n = 0;
-
-	for (page = 0; page < w->pages; page++) {
-		/* Most groups of 64 pages have not changed. */
-		if (page % 64 == 0 && page + 64 <= w->pages &&
-		    !memcmp(w->mapped + page, w->seen + page, 64)) {
-			page += 63;
-			continue;
-		}
-		if (w->mapped[page] && !w->seen[page]) {
-			if (n && runs[n - 1].end == page)
-				runs[n - 1].end++;
-			else
-				runs[n++] = (struct hm_touch){ page, page + 1 };
-		}
-		w->seen[page] = w->mapped[page];
-	}
-	w->looks += n > 0;
-	hm_advisor_look(&w->a, runs, n, w->now_ns / 1000000);
-	if (n)
-		do_advice(w);
-}
-
-static void take_fault(struct world *w, u64 page)
-{
-	u64 region = page - page % REGION, around = page - page % AROUND, before;
-
-	if (!w->cached[page]) {
-		before = w->read;
-		w->faults++;
-		switch (w->mode[page]) {
-		case HM_MODE_NORMAL:
-			cache_read(w, page > w->window / 2 ? page - w->window / 2 : 0,
-				   page + w->window / 2);
-			break;
-		case HM_MODE_RANDOM:
-			cache_read(w, page, page + 1);
-			break;
-		case HM_MODE_HUGE:
-			cache_read(w, region, region + 2 * REGION);
-			break;
-		case HM_MODE_CHUNK:
-			cache_read(w, region, region + REGION);
-			break;
-		}
-		w->now_ns += 80000 + (w->read - before) * 1500;
-	}
-	w->now_ns += 1000;
-	if (w->mode[page] == HM_MODE_HUGE || w->mode[page] == HM_MODE_CHUNK)
-		map_pages(w, region, region + REGION);
-	else
-		map_pages(w, around, around + AROUND);
-	cache_evict(w);
-}
-
-/* There is a look only after page faults. */
-static void access_page(struct world *w, u64 page)
-{
-	w->wanted++;
-	w->now_ns += 300;
-	if (!w->mapped[page]) {
-		take_fault(w, page);
-		w->faulted = true;
-	}
-	if (w->faulted && w->now_ns - w->looked_ns >= w->period_ns) {
-		w->looked_ns = w->now_ns;
-		w->faulted = false;
-		take_look(w);
-	}
-}
-
-static u64 any_page(u64 below)
-{
-	return random_number() % below;
-}
+#include "world.h"
 
 static void stream_is_read_ahead(void **state)
 {
@@ -218,7 +12,7 @@ static void stream_is_read_ahead(void **state)
 
 	world_make(&w, PAGES, PAGES * 2, false);
 	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
+		world_access(&w, page);
 	assert_int_equal(w.a.pattern, HM_PATTERN_STREAM);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
 	assert_int_equal(w.read, PAGES);
@@ -331,7 +125,7 @@ static void stream_without_modes_is_requested_ahead(void **state)
 		for (page = 0; page < PAGES; page++) {
 			u64 at = back ? PAGES - 1 - page : page;
 
-			access_page(&w, at);
+			world_access(&w, at);
 			/* The caller does not carry out a change of the mode. */
 			memset(w.mode, HM_MODE_NORMAL, at % REGION ? 0 : PAGES);
 		}
@@ -354,18 +148,18 @@ static void small_writes_are_left_alone(void **state)
 	world_make(&w, PAGES, PAGES / 8, true);
 	w.a.facts.small_writes = true;
 	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
+		world_access(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_NORMAL);
 	assert_null(memchr(w.mode, HM_MODE_HUGE, PAGES));
 	assert_null(memchr(w.mode, HM_MODE_CHUNK, PAGES));
 	/* The program syncs no more, so the mapping gets huge pages again. */
 	w.a.facts.small_writes = false;
 	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
+		world_access(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
 	w.a.facts.small_writes = true;
 	for (page = 0; page < PAGES; page++)
-		access_page(&w, page);
+		world_access(&w, page);
 	assert_null(memchr(w.mode, HM_MODE_HUGE, PAGES));
 	world_end(&w);
 }
@@ -392,50 +186,6 @@ static void stream_may_begin_anywhere(void **state)
 		world_end(&w);
 	}
 }
-
-/*
- * One look reports thousands of random pages in ascending order. Some of them are neighbours by
- * chance.
- */
-static void random_in_a_hurry_is_random(void **state)
-{
-	struct world w;
-	u32 i;
-
-	world_make(&w, PAGES, PAGES / 8, false);
-	for (i = 0; i < 4; i++)
-		access_page(&w, any_page(PAGES));
-	w.period_ns = 400000000; /* 400 ms, in which the program touches thousands of pages */
-	w.read = w.wanted = 0;
-	for (i = 0; i < 200000; i++)
-		access_page(&w, any_page(PAGES));
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	assert_true(w.read <= w.wanted);
-	assert_int_equal(w.modes, 1);
-	world_end(&w);
-}
-
-static void near_pages_make_no_run(void **state)
-{
-	struct hm_touch runs[8];
-	struct world w;
-	u32 i, round;
-
-	world_make(&w, PAGES, PAGES / 8, false);
-	for (i = 0; i < 4; i++)
-		access_page(&w, any_page(PAGES));
-	for (round = 0; round < 50; round++) {
-		u64 page = any_page(PAGES - REGION);
-
-		for (i = 0; i < 8; i++, page += 1 + any_page(2 * AROUND - 4))
-			runs[i] = (struct hm_touch){ page, page + 1 };
-		hm_advisor_look(&w.a, runs, 8, 1000 + round);
-		assert_int_equal(w.a.count, 0);
-	}
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	world_end(&w);
-}
-
 /* If the kernel reads only little ahead, chunks gain nothing from a mode. */
 static void chunks_with_a_short_window_are_left_alone(void **state)
 {
@@ -448,7 +198,7 @@ static void chunks_with_a_short_window_are_left_alone(void **state)
 	for (i = 0; i < 300; i++) {
 		page = any_page(PAGES - 256);
 		for (n = 0; n < 256; n++)
-			access_page(&w, page + n);
+			world_access(&w, page + n);
 		if (i == 20)
 			w.read = w.wanted = 0;
 		if (i > 20)
@@ -457,148 +207,6 @@ static void chunks_with_a_short_window_are_left_alone(void **state)
 	assert_int_equal(w.a.pattern, HM_PATTERN_CHUNKS);
 	assert_int_equal(w.a.mode, HM_MODE_NORMAL);
 	assert_true(w.read < w.wanted + w.wanted / 3);
-	world_end(&w);
-}
-
-static void random_is_known_after_few(void **state)
-{
-	struct world w;
-	u32 i;
-
-	world_make(&w, PAGES, PAGES / 8, false);
-	for (i = 0; i < 4; i++)
-		access_page(&w, any_page(PAGES));
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	w.read = w.wanted = 0;
-	for (i = 0; i < 20000; i++)
-		access_page(&w, any_page(PAGES));
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	assert_int_equal(w.a.pattern, HM_PATTERN_RANDOM);
-	assert_true(w.read <= w.wanted);
-	world_end(&w);
-}
-
-/* If the whole mapping fits into memory, it is read at once after a while. */
-static void random_in_memory_is_read_at_once(void **state)
-{
-	struct world w;
-	u32 i;
-
-	world_make(&w, PAGES, 4 * PAGES, false);
-	for (i = 0; i < 60000; i++)
-		access_page(&w, any_page(PAGES));
-	assert_int_equal(w.read, w.held);
-	assert_true(w.held > PAGES * 9 / 10);
-	assert_true(w.faults < 12500);
-	world_end(&w);
-}
-
-/* All of it is in the page cache, or memory holds less than several processes request. */
-static void little_is_requested(struct hm_facts facts, u64 most)
-{
-	struct world w;
-	u32 i;
-
-	world_make(&w, PAGES, 4 * PAGES, false);
-	facts.memory = w.a.facts.memory;
-	facts.window = w.a.facts.window;
-	w.a.facts = facts;
-	for (i = 0; i < 60000; i++)
-		access_page(&w, any_page(PAGES));
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	assert_true(w.ahead <= most);
-	world_end(&w);
-}
-
-static void cached_pages_are_not_requested(void **state)
-{
-	little_is_requested((struct hm_facts){ .cached = true }, 0);
-}
-
-/* The program touches nearly all pages of a file at random between two looks. */
-static enum hm_mode mode_of_dense_accesses(bool cached)
-{
-	struct hm_touch run;
-	enum hm_mode mode;
-	struct world w;
-	u32 i;
-
-	world_make(&w, PAGES, 4 * PAGES, false);
-	w.a.facts.cached = cached;
-	for (i = 0; i < 100; i++)
-		access_page(&w, any_page(PAGES));
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	for (i = 0; i < PAGES / 22; i++) {
-		run = (struct hm_touch){ 22 * i, 22 * i + 20 };
-		hm_advisor_look(&w.a, &run, 1, w.now_ns / 1000000 + 1 + i / 1000);
-	}
-	mode = w.a.mode;
-	world_end(&w);
-	return mode;
-}
-
-static void cached_file_keeps_its_mode(void **state)
-{
-	assert_int_equal(mode_of_dense_accesses(false), HM_MODE_HUGE);
-	assert_int_equal(mode_of_dense_accesses(true), HM_MODE_RANDOM);
-}
-
-static void crowded_memory_is_not_filled(void **state)
-{
-	/* A few regions are hotter than the mean, by chance. */
-	little_is_requested((struct hm_facts){ .crowded = true }, PAGES / 100);
-}
-
-/* The kernel soon reads all of a small file by its own guesses, so single pages gain nothing. */
-static void small_files_are_left_to_the_kernel(void **state)
-{
-	struct world w;
-	u32 i;
-
-	world_make(&w, 60 * REGION, PAGES, false);
-	for (i = 0; i < 2000; i++)
-		access_page(&w, any_page(w.pages));
-	assert_int_equal(w.a.mode, HM_MODE_NORMAL);
-	assert_true(w.faults < 60);
-	world_end(&w);
-}
-
-/*
- * Files that fit into memory one by one, but not together. Each of them gets single pages, and
- * neither a file as a whole nor the rest of its regions is requested.
- */
-static void small_files_that_share_memory_are_random(void **state)
-{
-	struct hm_shared shared = { .pages = 8 * 32 * REGION };
-	struct world w;
-	u32 i;
-
-	world_make(&w, 32 * REGION, 96 * REGION, false);
-	w.a.facts.shared = shared;
-	for (i = 0; i < 4; i++)
-		access_page(&w, any_page(w.pages));
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	w.read = w.wanted = 0;
-	for (i = 0; i < 20000; i++) {
-		w.a.facts.shared.faults = 8 * w.a.faults;
-		access_page(&w, any_page(w.pages));
-	}
-	assert_int_equal(w.a.pattern, HM_PATTERN_RANDOM);
-	assert_true(w.read <= w.wanted);
-	world_end(&w);
-}
-
-static void hot_part_is_read_at_once(void **state)
-{
-	struct world w;
-	u32 i;
-
-	world_make(&w, PAGES, PAGES / 8, false);
-	for (i = 0; i < 30000; i++)
-		access_page(&w, i % 10 ? PAGES / 2 + any_page(PAGES / 20) : any_page(PAGES));
-	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
-	/* At most half of the pages in the hot twentieth are read one by one. */
-	assert_true(w.faults < 3500 + PAGES / 40);
 	world_end(&w);
 }
 
@@ -611,7 +219,7 @@ static void chunks_are_read_at_once(void **state)
 	for (i = 0; i < 300; i++) {
 		page = any_page(PAGES - 256);
 		for (n = 0; n < 256; n++)
-			access_page(&w, page + n);
+			world_access(&w, page + n);
 		if (i == 20)
 			w.read = w.wanted = w.faults = 0;
 	}
@@ -632,11 +240,11 @@ static void chunks_that_end_are_noticed(void **state)
 	for (i = 0; i < 100; i++) {
 		page = any_page(PAGES - 256);
 		for (n = 0; n < 256; n++)
-			access_page(&w, page + n);
+			world_access(&w, page + n);
 	}
 	assert_int_equal(w.a.mode, HM_MODE_CHUNK);
 	for (i = 0; i < 40000; i++)
-		access_page(&w, any_page(PAGES));
+		world_access(&w, any_page(PAGES));
 	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
 	world_end(&w);
 }
@@ -652,17 +260,17 @@ static u64 follow_change_from_scan_to_random_and_back(u64 *looks)
 	world_make(&w, PAGES, PAGES / 8, false);
 	w.a.look = *looks;
 	for (page = 0; page < PAGES / 4; page++)
-		access_page(&w, page);
+		world_access(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
 	w.read = 0;
 	for (i = 0; i < 5000; i++)
-		access_page(&w, any_page(PAGES));
+		world_access(&w, any_page(PAGES));
 	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
 	assert_true(w.read < 5000 + 64 * REGION); /* regions until the policy notices */
 	w.faults = 0;
 	*looks = w.a.look;
 	for (page = PAGES / 2; page < PAGES; page++)
-		access_page(&w, page);
+		world_access(&w, page);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
 	world_end(&w);
 	return w.faults;
@@ -695,7 +303,7 @@ static void four_streams_are_read_ahead(void **state)
 	for (page = 0; page < PAGES / 4; page += AROUND)
 		for (n = 0; n < 4; n++)
 			for (i = 0; i < AROUND; i++)
-				access_page(&w, n * (PAGES / 4) + page + i);
+				world_access(&w, n * (PAGES / 4) + page + i);
 	assert_int_equal(w.a.pattern, HM_PATTERN_STREAMS);
 	assert_int_equal(w.a.mode, HM_MODE_HUGE);
 	assert_true(w.faults < 600);
@@ -710,7 +318,7 @@ static void backward_is_read_ahead(void **state)
 
 	world_make(&w, PAGES, PAGES / 8, false);
 	for (page = PAGES; page-- > 0;)
-		access_page(&w, page);
+		world_access(&w, page);
 	assert_int_equal(w.a.pattern, HM_PATTERN_BACKWARD);
 	assert_int_equal(w.a.mode, HM_MODE_CHUNK);
 	assert_true(w.faults < PAGES / REGION + 64);
@@ -727,7 +335,7 @@ static void stride_is_followed(s64 step)
 	/* Three rounds. Each round touches the pages after those of the last round. */
 	for (round = 0; round < 3; round++)
 		for (page = round; page < (s64)PAGES; page += step)
-			access_page(&w, (u64)page);
+			world_access(&w, (u64)page);
 	assert_int_equal(w.a.pattern, HM_PATTERN_STRIDED);
 	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
 	/* Nearly all pages were cached before the program touched them. */
@@ -748,7 +356,7 @@ static void runs_at_a_distance_are_no_stride(void **state)
 	world_make(&w, PAGES, PAGES / 8, false);
 	for (page = 0; page < PAGES; page += 256) {
 		for (i = 0; i < 128; i++)
-			access_page(&w, page + i);
+			world_access(&w, page + i);
 		assert_int_not_equal(w.a.pattern, HM_PATTERN_STRIDED);
 	}
 	world_end(&w);
@@ -795,7 +403,7 @@ static void modes_do_not_flap(u32 window)
 	for (i = 0; i < 20000; i++) {
 		page = any_page(PAGES - 64);
 		for (n = 0; n < (i % 2 ? 1 : 40); n++)
-			access_page(&w, page + n);
+			world_access(&w, page + n);
 	}
 	assert_true(w.modes < 16);
 	world_end(&w);
@@ -828,9 +436,9 @@ static void random_accesses_get_valid_advice(void **state)
 			page = w.a.first + any_page(w.pages - w.a.first);
 			length = any_page(3) ? 1 : any_page(4 * REGION);
 			for (n = 0; n < length && page + n < w.pages; n++)
-				access_page(&w, page + n);
+				world_access(&w, page + n);
 			for (n = 0; n < length && page >= w.a.first + n && any_page(2); n++)
-				access_page(&w, page - n);
+				world_access(&w, page - n);
 		}
 		world_end(&w);
 	}
@@ -846,17 +454,7 @@ int main(void)
 		cmocka_unit_test(stream_without_modes_is_requested_ahead),
 		cmocka_unit_test(small_writes_are_left_alone),
 		cmocka_unit_test(stream_may_begin_anywhere),
-		cmocka_unit_test(random_in_a_hurry_is_random),
-		cmocka_unit_test(near_pages_make_no_run),
 		cmocka_unit_test(chunks_with_a_short_window_are_left_alone),
-		cmocka_unit_test(random_is_known_after_few),
-		cmocka_unit_test(random_in_memory_is_read_at_once),
-		cmocka_unit_test(cached_pages_are_not_requested),
-		cmocka_unit_test(cached_file_keeps_its_mode),
-		cmocka_unit_test(crowded_memory_is_not_filled),
-		cmocka_unit_test(small_files_are_left_to_the_kernel),
-		cmocka_unit_test(small_files_that_share_memory_are_random),
-		cmocka_unit_test(hot_part_is_read_at_once),
 		cmocka_unit_test(chunks_are_read_at_once),
 		cmocka_unit_test(chunks_that_end_are_noticed),
 		cmocka_unit_test(change_from_scan_to_random_and_back_is_followed),

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The policy of steering for random accesses, and for accesses that only look random. */
+#include "world.h"
+
+/*
+ * One look reports thousands of random pages in ascending order. Some of them are neighbours by
+ * chance.
+ */
+static void random_in_a_hurry_is_random(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 4; i++)
+		world_access(&w, any_page(PAGES));
+	w.period_ns = 400000000; /* 400 ms, in which the program touches thousands of pages */
+	w.read = w.wanted = 0;
+	for (i = 0; i < 200000; i++)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	assert_true(w.read <= w.wanted);
+	assert_int_equal(w.modes, 1);
+	world_end(&w);
+}
+
+static void near_pages_make_no_run(void **state)
+{
+	struct hm_touch runs[8];
+	struct world w;
+	u32 i, round;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 4; i++)
+		world_access(&w, any_page(PAGES));
+	for (round = 0; round < 50; round++) {
+		u64 page = any_page(PAGES - REGION);
+
+		for (i = 0; i < 8; i++, page += 1 + any_page(2 * AROUND - 4))
+			runs[i] = (struct hm_touch){ page, page + 1 };
+		hm_advisor_look(&w.a, runs, 8, 1000 + round);
+		assert_int_equal(w.a.count, 0);
+	}
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	world_end(&w);
+}
+
+static void random_is_known_after_few(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 4; i++)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	w.read = w.wanted = 0;
+	for (i = 0; i < 20000; i++)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	assert_int_equal(w.a.pattern, HM_PATTERN_RANDOM);
+	assert_true(w.read <= w.wanted);
+	world_end(&w);
+}
+
+/* If the whole mapping fits into memory, it is read at once after a while. */
+static void random_in_memory_is_read_at_once(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	for (i = 0; i < 60000; i++)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.read, w.held);
+	assert_true(w.held > PAGES * 9 / 10);
+	assert_true(w.faults < 12500);
+	world_end(&w);
+}
+
+/* All of it is in the page cache, or memory holds less than several processes request. */
+static void little_is_requested(struct hm_facts facts, u64 most)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	facts.memory = w.a.facts.memory;
+	facts.window = w.a.facts.window;
+	w.a.facts = facts;
+	for (i = 0; i < 60000; i++)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	assert_true(w.ahead <= most);
+	world_end(&w);
+}
+
+static void cached_pages_are_not_requested(void **state)
+{
+	little_is_requested((struct hm_facts){ .cached = true }, 0);
+}
+
+/* The program touches nearly all pages of a file at random between two looks. */
+static enum hm_mode mode_of_dense_accesses(bool cached)
+{
+	struct hm_touch run;
+	enum hm_mode mode;
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.cached = cached;
+	for (i = 0; i < 100; i++)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	for (i = 0; i < PAGES / 22; i++) {
+		run = (struct hm_touch){ 22 * i, 22 * i + 20 };
+		hm_advisor_look(&w.a, &run, 1, w.now_ns / 1000000 + 1 + i / 1000);
+	}
+	mode = w.a.mode;
+	world_end(&w);
+	return mode;
+}
+
+static void cached_file_keeps_its_mode(void **state)
+{
+	assert_int_equal(mode_of_dense_accesses(false), HM_MODE_HUGE);
+	assert_int_equal(mode_of_dense_accesses(true), HM_MODE_RANDOM);
+}
+
+static void crowded_memory_is_not_filled(void **state)
+{
+	/* A few regions are hotter than the mean, by chance. */
+	little_is_requested((struct hm_facts){ .crowded = true }, PAGES / 100);
+}
+
+/* The kernel soon reads all of a small file by its own guesses, so single pages gain nothing. */
+static void small_files_are_left_to_the_kernel(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, 60 * REGION, PAGES, false);
+	for (i = 0; i < 2000; i++)
+		world_access(&w, any_page(w.pages));
+	assert_int_equal(w.a.mode, HM_MODE_NORMAL);
+	assert_true(w.faults < 60);
+	world_end(&w);
+}
+
+/*
+ * Files that fit into memory one by one, but not together. Each of them gets single pages, and
+ * neither a file as a whole nor the rest of its regions is requested.
+ */
+static void small_files_that_share_memory_are_random(void **state)
+{
+	struct hm_shared shared = { .pages = 8 * 32 * REGION };
+	struct world w;
+	u32 i;
+
+	world_make(&w, 32 * REGION, 96 * REGION, false);
+	w.a.facts.shared = shared;
+	for (i = 0; i < 4; i++)
+		world_access(&w, any_page(w.pages));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	w.read = w.wanted = 0;
+	for (i = 0; i < 20000; i++) {
+		w.a.facts.shared.faults = 8 * w.a.faults;
+		world_access(&w, any_page(w.pages));
+	}
+	assert_int_equal(w.a.pattern, HM_PATTERN_RANDOM);
+	assert_true(w.read <= w.wanted);
+	world_end(&w);
+}
+
+static void hot_part_is_read_at_once(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, PAGES / 8, false);
+	for (i = 0; i < 30000; i++)
+		world_access(&w, i % 10 ? PAGES / 2 + any_page(PAGES / 20) : any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	/* At most half of the pages in the hot twentieth are read one by one. */
+	assert_true(w.faults < 3500 + PAGES / 40);
+	world_end(&w);
+}
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_in_a_hurry_is_random),
+		cmocka_unit_test(near_pages_make_no_run),
+		cmocka_unit_test(random_is_known_after_few),
+		cmocka_unit_test(random_in_memory_is_read_at_once),
+		cmocka_unit_test(cached_pages_are_not_requested),
+		cmocka_unit_test(cached_file_keeps_its_mode),
+		cmocka_unit_test(crowded_memory_is_not_filled),
+		cmocka_unit_test(small_files_are_left_to_the_kernel),
+		cmocka_unit_test(small_files_that_share_memory_are_random),
+		cmocka_unit_test(hot_part_is_read_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
