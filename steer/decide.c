@@ -25,6 +25,12 @@
  * memory.
  */
 #define SOON_READ (128 * REGION)
+/*
+ * The policy judges the kernel's guess after this many windows were read. From then on the process
+ * must use 2 of 3 pages that it reads. Reads more than USE_MEMORY windows ago count for little.
+ */
+#define USE_TRIAL 32u
+#define USE_MEMORY 64u
 /* A mapping without an access for that long leaves its memory to the others. */
 #define SHARE_MS 10000u
 #define PROBE_FIRST_MS 1000u
@@ -124,6 +130,37 @@ static void policy_read_in_order(struct hm_advisor *a)
 	policy_change_mode(a, mode);
 }
 
+/* Count the pages that the process has read and used since the first look. */
+static void policy_count_use(struct hm_advisor *a)
+{
+	if (a->look > 1) {
+		a->read += a->facts.read - a->read_before;
+		a->used += a->facts.used - a->used_before;
+	}
+	a->read_before = a->facts.read;
+	a->used_before = a->facts.used;
+	if (a->read > USE_MEMORY * policy_window(a)) {
+		a->read /= 2;
+		a->used /= 2;
+	}
+}
+
+/*
+ * Return whether a mapping with accesses that jump keeps the kernel's guess. The kernel reads a
+ * mapping that fits into memory at most once, so its guess costs only the pages that the program
+ * never uses. Mode RANDOM costs a wait for each page. The accesses also jump if several threads
+ * read the columns of a table in order: there the program soon uses most of the pages.
+ */
+static bool policy_guess_pays(const struct hm_advisor *a)
+{
+	if (!policy_fits(a))
+		return false;
+	if (a->end - a->first <= SOON_READ)
+		return true;
+	return a->facts.read && !a->facts.writable &&
+	       (a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * a->used);
+}
+
 static void policy_decide(struct hm_advisor *a, u64 now_ms)
 {
 	struct view v = policy_take_view(a);
@@ -147,7 +184,7 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 			return;
 		}
 	}
-	if (a->stride_seen >= STRIDE_SEEN) {
+	if (a->stride_seen >= STRIDE_SEEN && (a->mode != HM_MODE_NORMAL || !policy_guess_pays(a))) {
 		a->pattern = HM_PATTERN_STRIDED;
 		policy_change_mode(a, HM_MODE_RANDOM);
 		return;
@@ -156,7 +193,7 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 	case HM_MODE_NORMAL:
 		if (now_ms < a->probe_at)
 			break;
-		if (policy_fits(a) && a->end - a->first <= SOON_READ) {
+		if (policy_guess_pays(a)) {
 			if (jumps >= 3 && !v.proven)
 				a->pattern = HM_PATTERN_RANDOM;
 		} else if (jumps >= 2 && jumps + v.fresh >= 3 && !v.proven) {
@@ -235,6 +272,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	next = !a->look || now_ms != a->look_ms;
 	a->look += next;
 	a->look_ms = now_ms;
+	policy_count_use(a);
 	for (i = 0; i < n; i++) {
 		assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		single_count(a, &runs[i], mean);

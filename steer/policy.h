@@ -94,6 +94,8 @@ struct hm_shared {
  * struct hm_facts - facts that looks do not show; the caller may change them between looks
  * @memory: pages that can be cached at the same time; 0 = not known
  * @window: the most pages that the kernel reads ahead by its own guess; 0 = not known
+ * @read: pages that the process has read from devices so far; 0 = not known
+ * @used: pages that the process has mapped so far
  * @shared: the sum of hm_advisor_share() over the mappings of the process; 0 = this one is alone
  * @writable: stores are possible
  * @small: the kernel gives this file no huge folios, or reads single pages in mode CHUNK
@@ -106,6 +108,7 @@ struct hm_shared {
  */
 struct hm_facts {
 	u64 memory, window;
+	u64 read, used;
 	struct hm_shared shared;
 	bool writable, small, small_writes, outside, cached, crowded;
 };
@@ -129,6 +132,8 @@ struct hm_advisor {
 	u64 chunk_pages;
 	u64 probe_at, probe_ms; /* next test of the choice of chunks, and the delay before it */
 	u64 faults; /* single pages that were touched */
+	u64 read, used; /* lately, by the process: pages read, pages mapped */
+	u64 read_before, used_before; /* the values of .facts at the last look */
 	u64 swept; /* all regions up to here were requested */
 	u64 last; /* first page of the last new track, or last page of the stride */
 	s64 stride, stride_seen; /* distance of its pages, 0 = none; pages seen at that distance */

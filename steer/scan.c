@@ -66,6 +66,8 @@ static u32 scan_sharers = 1; /* mappings that must be confirmed; 1 if there are 
 static u32 scan_next; /* entry of the table at which scan_all() continues */
 static u64 scan_faults, scan_written; /* page faults of the program, dirty bytes, so far */
 static u64 scan_major; /* major faults of the program so far, without those of the monitor */
+static u64 scan_blocks; /* blocks of 512 bytes that the process has read from devices so far */
+static u64 scan_used; /* pages that the process has mapped so far */
 static u64 scan_reads; /* major faults and blocks read by the process so far */
 static u64 scan_read; /* time at which scan_reads has changed last */
 static u64 scan_read_again, scan_ahead_bytes; /* at the last call of memory_read_again() */
@@ -170,6 +172,9 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 	if (!map->nhints && map->advisor.mode & HM_MODE_HUGE)
 		map->tried += touched;
 	map->touched += touched;
+	scan_used += touched / PAGE_BYTES;
+	map->advisor.facts.read = scan_blocks / (PAGE_BYTES / 512);
+	map->advisor.facts.used = scan_used;
 	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
 	map->advisor.facts.shared = scan_shared;
 	map->advisor.facts.cached = now - scan_read > SCAN_CACHED_NS;
@@ -391,7 +396,8 @@ static u64 scan_count_faults(void)
 	if ((u64)usage.ru_majflt + (u64)usage.ru_inblock != scan_reads)
 		scan_read = scan_last;
 	scan_major = (u64)(usage.ru_majflt - own.ru_majflt);
-	scan_reads = (u64)usage.ru_majflt + (u64)usage.ru_inblock;
+	scan_blocks = (u64)usage.ru_inblock;
+	scan_reads = (u64)usage.ru_majflt + scan_blocks;
 	scan_written = (u64)usage.ru_oublock * 512;
 	if (record_page) {
 		record_page->minflt = (u64)usage.ru_minflt;

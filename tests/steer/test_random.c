@@ -149,6 +149,76 @@ static void small_files_are_left_to_the_kernel(void **state)
 }
 
 /*
+ * Threads read the seven columns of a table in order, and a few pages of each in turn. Each batch
+ * of rows has 4 MB of each column. The kernel reads the table ahead in a few large reads, so a mode
+ * in which faults read less makes the program wait more often.
+ */
+static void columns_are_read(u64 threads, u64 piece)
+{
+	const u64 columns = 7, batches = 10, column = 2 * REGION;
+	const u64 pages = batches * columns * column;
+	u64 batch, i, c, t;
+	struct world w;
+
+	world_make(&w, pages, 8 * pages, false);
+	for (batch = 0; batch < batches; batch += threads)
+		for (i = 0; i < column * columns * threads; i++) {
+			t = i / piece % threads;
+			c = i / piece / threads % columns;
+			world_access(&w, ((batch + t) * columns + c) * column + i % piece +
+						 i / (piece * threads * columns) * piece);
+		}
+	assert_true(w.faults <= 2 * pages / w.window);
+	assert_null(memchr(w.mode, HM_MODE_RANDOM, pages));
+	world_end(&w);
+}
+
+static void columns_are_left_to_the_kernel(void **state)
+{
+	columns_are_read(1, 16);
+	columns_are_read(2, 4);
+}
+
+/*
+ * A program uses single pages of a file that fits into memory. The kernel's guess must not read
+ * much more than its trial.
+ */
+static void guess_that_reads_unused_pages_ends(void **state)
+{
+	struct world w;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	while (w.a.mode == HM_MODE_NORMAL && w.read < PAGES)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	assert_true(w.read < 40 * w.window);
+	world_end(&w);
+}
+
+/* The program has used all pages for a long time. Only the last reads of the kernel count. */
+static void guess_is_judged_by_its_last_reads(void **state)
+{
+	struct hm_touch run;
+	struct world w;
+	u64 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	for (i = 0; i < 20; i++) {
+		w.a.facts.read = w.a.facts.used = i * PAGES;
+		run = (struct hm_touch){ i, i + 1 };
+		hm_advisor_look(&w.a, &run, 1, i);
+	}
+	for (i = 0; w.a.mode == HM_MODE_NORMAL && i < 80; i++) {
+		w.a.facts.read += w.window;
+		run.start = any_page(PAGES);
+		run.end = run.start + 1;
+		hm_advisor_look(&w.a, &run, 1, 100 + i);
+	}
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	world_end(&w);
+}
+
+/*
  * Files that fit into memory one by one, but not together. Each of them gets single pages, and
  * neither a file as a whole nor the rest of its regions is requested.
  */
@@ -197,6 +267,9 @@ int main(void)
 		cmocka_unit_test(cached_file_keeps_its_mode),
 		cmocka_unit_test(crowded_memory_is_not_filled),
 		cmocka_unit_test(small_files_are_left_to_the_kernel),
+		cmocka_unit_test(columns_are_left_to_the_kernel),
+		cmocka_unit_test(guess_that_reads_unused_pages_ends),
+		cmocka_unit_test(guess_is_judged_by_its_last_reads),
 		cmocka_unit_test(small_files_that_share_memory_are_random),
 		cmocka_unit_test(hot_part_is_read_at_once),
 	};

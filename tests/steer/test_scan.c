@@ -175,10 +175,30 @@ static void event_ends_a_scan(void)
 	CHECK(looks == 1);
 }
 
+/* The policy compares the pages that the process reads with those that it uses. */
+static void reads_and_uses_reach_the_policy(void)
+{
+	static char data[SIZE / 2];
+	int fd = open_file(O_RDWR);
+	struct map *map;
+
+	accesses = true;
+	random_maps(SIZE / 2);
+	scan_for(1);
+	forget_cached(fd);
+	CHECK(pread(fd, data, sizeof(data), 0) == sizeof(data));
+	scan_for(30);
+	for_each_map(map) {
+		CHECK(map->advisor.facts.read >= sizeof(data) / PAGE);
+		CHECK(map->advisor.facts.used > MAPS);
+	}
+}
+
 RUN(accesses_confirm_many_mappings)
 RUN(accesses_confirm_large_mappings)
 RUN(wake_ups_leave_time_for_looks)
 RUN(event_ends_a_scan)
+RUN(reads_and_uses_reach_the_policy)
 
 int main(void)
 {
@@ -187,7 +207,8 @@ int main(void)
 		cmocka_unit_test(accesses_confirm_large_mappings_test),
 		cmocka_unit_test(wake_ups_leave_time_for_looks_test),
 		cmocka_unit_test(event_ends_a_scan_test),
+		cmocka_unit_test(reads_and_uses_reach_the_policy_test),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, new_group, end_group);
 }

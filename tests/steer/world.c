@@ -118,6 +118,7 @@ static void world_take_look(struct world *w)
 			continue;
 		}
 		if (w->mapped[page] && !w->seen[page]) {
+			w->a.facts.used++;
 			if (n && runs[n - 1].end == page)
 				runs[n - 1].end++;
 			else
@@ -126,6 +127,7 @@ static void world_take_look(struct world *w)
 		w->seen[page] = w->mapped[page];
 	}
 	w->looks += n > 0;
+	w->a.facts.read = w->read;
 	hm_advisor_look(&w->a, runs, n, w->now_ns / 1000000);
 	if (n)
 		world_do_advice(w);
