@@ -67,7 +67,7 @@ static u32 scan_next; /* entry of the table at which scan_all() continues */
 static u64 scan_faults, scan_written; /* page faults of the program, dirty bytes, so far */
 static u64 scan_major; /* major faults of the program so far, without those of the monitor */
 static u64 scan_blocks; /* blocks of 512 bytes that the process has read from devices so far */
-static u64 scan_used; /* pages that the process has mapped so far */
+static u64 scan_touched; /* pages that the process has mapped so far */
 static u64 scan_reads; /* major faults and blocks read by the process so far */
 static u64 scan_read; /* time at which scan_reads has changed last */
 static u64 scan_read_again, scan_ahead_bytes; /* at the last call of memory_read_again() */
@@ -172,9 +172,9 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 	if (!map->nhints && map->advisor.mode & HM_MODE_HUGE)
 		map->tried += touched;
 	map->touched += touched;
-	scan_used += touched / PAGE_BYTES;
+	scan_touched += touched / PAGE_BYTES;
 	map->advisor.facts.read = scan_blocks / (PAGE_BYTES / 512);
-	map->advisor.facts.used = scan_used;
+	map->advisor.facts.used = scan_touched;
 	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
 	map->advisor.facts.shared = scan_shared;
 	map->advisor.facts.cached = now - scan_read > SCAN_CACHED_NS;
