@@ -72,8 +72,8 @@ static u64 scan_reads; /* major faults and blocks read by the process so far */
 static u64 scan_read; /* time at which scan_reads has changed last */
 static u64 scan_read_again, scan_ahead_bytes; /* at the last call of memory_read_again() */
 static u64 scan_crowded_at; /* time at which memory was found too small last; 0 = never */
-static u64 scan_cpu; /* processor time that the credit has paid */
-static u64 scan_last; /* time of the last call of scan_run() */
+static u64 scan_cpu; /* processor time that was charged */
+static u64 scan_last; /* time of the last call of scan_run(); 0 = never, so the credit gets full */
 static u64 scan_faulted; /* time at which scan_run() found page faults last */
 
 /* Return whether an event waits or the thread must end. Neither must wait for the end of a scan. */
@@ -83,23 +83,28 @@ static bool scan_is_interrupted(void)
 }
 
 /*
- * Charge the thread's processor time since the last call to the credit, except for the time of the
- * advice itself. Return the charged time.
+ * Return the thread's processor time since the last call, except for the time of the advice itself.
  */
-static u64 scan_charge(void)
+static u64 scan_used(void)
 {
 	u64 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - act_cpu_ns, used = cpu - scan_cpu;
 
 	scan_cpu = cpu;
+	return used;
+}
+
+/* Charge the credit with this time. Return it. */
+static u64 scan_charge(void)
+{
+	u64 used = scan_used();
+
 	pace_spend(&scan_pace, used);
 	return used;
 }
 
 static void scan_earn(u64 ns)
 {
-	ns *= hot_looks(scan_last);
-	pace_earn(&scan_pace, ns);
-	scan_slice_credit += (s64)(ns / PACE_SHARE / 2);
+	scan_slice_credit += pace_earn(&scan_pace, ns * hot_looks(scan_last)) / 2;
 	if (scan_slice_credit > PACE_CREDIT_NS / 2)
 		scan_slice_credit = PACE_CREDIT_NS / 2;
 }
@@ -475,9 +480,14 @@ u64 scan_run(u64 now)
 	return pace_wait_ns(&scan_pace, hot_looks(now));
 }
 
+void scan_owe_events(void)
+{
+	pace_owe(&scan_pace, scan_used());
+}
+
 bool scan_is_overdrawn(void)
 {
-	return scan_pace.credit_ns < 0;
+	return pace_is_overdrawn(&scan_pace);
 }
 
 void scan_soon(void)
@@ -490,6 +500,7 @@ bool scan_begin(struct scan_buffers *buffers)
 {
 	long fd = call(SYS_openat, AT_FDCWD, (long)"/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0, 0,
 		       0);
+	u64 now;
 
 	if (fd < 0)
 		return false;
@@ -499,9 +510,17 @@ bool scan_begin(struct scan_buffers *buffers)
 	scan_slice_bytes = SCAN_SLICE_MOST;
 	scan_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	act_cpu_ns = 0;
-	scan_pace = PACE_BEGIN;
-	scan_slice_credit = PACE_CREDIT_NS / 2;
-	scan_last = scan_faulted = now_ns();
 	hot_begin();
+	now = now_ns();
+	/* The credit of the process goes on: a program must not get a new one by each new thread. */
+	scan_earn(now - scan_last);
+	scan_last = scan_faulted = now;
 	return true;
+}
+
+void scan_forget(void)
+{
+	scan_pace = (struct pace){};
+	scan_slice_credit = 0;
+	scan_last = 0;
 }

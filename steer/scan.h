@@ -13,12 +13,16 @@ struct scan_buffers {
 
 /* Prepare the scans in a new monitor thread. Return false if it cannot read the page tables. */
 bool scan_begin(struct scan_buffers *buffers);
+/* Forget the credit and the debts of the parent, in a child of fork(). */
+void scan_forget(void);
 /*
  * Scan if the process had page faults since the last scan, and if the credit allows it. Return the
  * nanoseconds to wait before the next call.
  */
 u64 scan_run(u64 now);
-/* Returns whether scans have cost so much that a new mapping must wait. */
+/* The thread has taken events since the last call of a function here: charge the time to them. */
+void scan_owe_events(void);
+/* Returns whether scans or events have cost so much that a new mapping must wait. */
 bool scan_is_overdrawn(void);
 /* A new mapping has come, so restart frequent scans. */
 void scan_soon(void);

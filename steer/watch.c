@@ -28,7 +28,11 @@
 
 /* The thread ends this long after the last mapping has gone, and the last event. */
 #define WATCH_LINGER_NS (50 * MS)
-/* A new mapping may wait that long, or longer while scans have no CPU time left. */
+/*
+ * A new mapping may wait that long for its first look. While scans or events have taken more than
+ * their share, it waits until the share has paid for the looks, and for PACE_MOST_NS at most if
+ * only events are owed.
+ */
 #define WATCH_SHORT_NS (5 * MS)
 
 bool watch_verbose;
@@ -237,6 +241,8 @@ static void watch_loop(void)
 			return;
 		if (watch_take_events(true))
 			scan_soon();
+		if (word != before)
+			scan_owe_events();
 		now = now_ns();
 		if (!act_sync_all()) {
 			/* A thread of the program is putting an event. Wait for it. */
@@ -258,6 +264,8 @@ static void watch_loop(void)
 			wait = WATCH_SHORT_NS;
 		/* A wake-up costs the program microseconds, and the next look is near. */
 		early = wait > WATCH_SHORT_NS && !scan_is_overdrawn();
+		if (!early && wait > PACE_MOST_NS)
+			wait = PACE_MOST_NS;
 		if (!watch_has_unsettled())
 			events_sleep(word, wait, early ? SLEEP_UNTIL_EVENT : SLEEP_WITH_EVENTS);
 	}
@@ -419,6 +427,7 @@ void watch_wait_advice(uint64_t start, uint64_t bytes)
 void watch_forget(void)
 {
 	act_forget();
+	scan_forget();
 	record_page = NULL;
 	state_set(STOPPED);
 	watch_barred = 0;

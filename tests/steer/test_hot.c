@@ -326,6 +326,33 @@ static void looks_take_their_share(void)
 	}
 }
 
+/* In the end looks and events together have taken the share. Looks wait no longer than a second. */
+static void events_take_half_of_the_share(void)
+{
+	const u64 events = 1000 * MS, most = MS;
+	struct pace pace = PACE_BEGIN;
+	u64 spent = 0, time = 0, waited = 0, longest = 0, wait;
+	u32 i;
+
+	pace_owe(&pace, events);
+	for (i = 0; pace.owed_ns || i < 1000; i++) {
+		longest = waited > longest ? waited : longest;
+		if (pace.credit_ns >= 0) {
+			waited = 0;
+			pace_spend(&pace, i * 7919 % most);
+			spent += i * 7919 % most;
+		}
+		wait = pace_wait_ns(&pace, 1);
+		pace_earn(&pace, wait);
+		time += wait;
+		waited += wait;
+		CHECK(time < 2 * PACE_SHARE * (events + 1000 * MS));
+	}
+	CHECK(longest <= 1000 * MS);
+	CHECK(spent + events <= (u64)PACE_CREDIT_NS + time / PACE_SHARE + most);
+	CHECK(spent >= events / 2);
+}
+
 RUN(page_that_is_read_again_is_hot)
 RUN(page_that_comes_back_late_is_not_hot)
 RUN(evicted_page_is_not_read)
@@ -341,6 +368,7 @@ RUN(looks_pay_while_pages_are_hot)
 RUN(next_monitor_counts_anew)
 RUN(kernel_cannot_mark_pages)
 RUN(looks_take_their_share)
+RUN(events_take_half_of_the_share)
 
 int main(void)
 {
@@ -360,6 +388,7 @@ int main(void)
 		cmocka_unit_test(next_monitor_counts_anew_test),
 		cmocka_unit_test(kernel_cannot_mark_pages_test),
 		cmocka_unit_test(looks_take_their_share_test),
+		cmocka_unit_test(events_take_half_of_the_share_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,22 +145,88 @@ static void accesses_confirm_large_mappings(void)
 	CHECK(suspended() == 0);
 }
 
+static void use_processor(u64 ns)
+{
+	u64 until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		;
+}
+
 /* The pause after a wake-up pays for that wake-up only. The next one must leave time for looks. */
 static void wake_ups_leave_time_for_looks(void)
 {
-	u64 until, elapsed = 0;
+	u64 elapsed = 0;
 
 	random_maps(SIZE / 2);
 	scan_for(10);
 	looks = 0;
 	while (elapsed < 30 * 1000 * MS) {
 		fault_elsewhere();
-		until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + MS;
-		while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
-			;
+		use_processor(MS);
 		elapsed += scan_run(now + elapsed);
 	}
 	CHECK(looks >= 30);
+}
+
+/* For 2 s, events take a quarter of a processor. */
+static void take_events(void)
+{
+	u32 i;
+
+	for (i = 0; i < 40; i++) {
+		fault_elsewhere();
+		use_processor(25 * MS / 2);
+		scan_owe_events();
+		scan_run(now += 50 * MS);
+	}
+}
+
+/* A program that has mapped files in a loop may begin another phase. */
+static void looks_go_on_after_many_events(void)
+{
+	random_maps(SIZE / 2);
+	scan_for(10);
+	take_events();
+	looks = 0;
+	scan_for(1);
+	CHECK(looks);
+}
+
+/* Looks also go on while there are events, and slower than without events until these are paid. */
+static void looks_pay_for_events(void)
+{
+	u32 before;
+
+	random_maps(SIZE / 2);
+	scan_for(10);
+	looks = 0;
+	scan_for(10);
+	before = looks;
+	looks = 0;
+	take_events();
+	CHECK(looks);
+	CHECK(scan_is_overdrawn());
+	looks = 0;
+	scan_for(10);
+	CHECK(looks < before * 2 / 3);
+	scan_for(100);
+	CHECK(!scan_is_overdrawn());
+}
+
+/* Each thread of a process continues with the credit of the last one. */
+static void new_thread_gets_no_new_credit(void)
+{
+	u64 begin = now_ns();
+	u32 i;
+
+	random_maps(SIZE / 2);
+	for (looks = i = 0; i < 300; i++) {
+		fault_elsewhere();
+		CHECK(scan_begin(&buffers));
+		scan_run(now_ns());
+	}
+	CHECK((u64)looks * LOOK_NS < 10 * MS + (now_ns() - begin) / PACE_SHARE);
 }
 
 /* A thread of the program may wait until the monitor has taken an event. */
@@ -197,6 +263,9 @@ static void reads_and_uses_reach_the_policy(void)
 RUN(accesses_confirm_many_mappings)
 RUN(accesses_confirm_large_mappings)
 RUN(wake_ups_leave_time_for_looks)
+RUN(looks_go_on_after_many_events)
+RUN(looks_pay_for_events)
+RUN(new_thread_gets_no_new_credit)
 RUN(event_ends_a_scan)
 RUN(reads_and_uses_reach_the_policy)
 
@@ -206,6 +275,9 @@ int main(void)
 		cmocka_unit_test(accesses_confirm_many_mappings_test),
 		cmocka_unit_test(accesses_confirm_large_mappings_test),
 		cmocka_unit_test(wake_ups_leave_time_for_looks_test),
+		cmocka_unit_test(looks_go_on_after_many_events_test),
+		cmocka_unit_test(looks_pay_for_events_test),
+		cmocka_unit_test(new_thread_gets_no_new_credit_test),
 		cmocka_unit_test(event_ends_a_scan_test),
 		cmocka_unit_test(reads_and_uses_reach_the_policy_test),
 	};

@@ -5,6 +5,7 @@
  */
 #include "common.h"
 
+#include "call.h"
 #include "events.h"
 #include "map.h"
 #include "room.h"
@@ -13,7 +14,18 @@
 #define ROUNDS 20
 #define SHORT_NS 5000000u
 
-static unsigned int looked_up;
+static unsigned int looked_up, looks;
+
+/* While set, each look-up takes that much processor time. */
+static unsigned int busy_ms;
+
+static void be_busy(void)
+{
+	u64 until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + busy_ms * 1000000ull;
+
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		;
+}
 
 /* While set, the program replaces two mappings at these addresses during each look-up. */
 static bool replacing;
@@ -37,8 +49,16 @@ bool __wrap_area_find(uint64_t address, struct area *area)
 
 	for (i = 0; __atomic_load_n(&replacing, __ATOMIC_SEQ_CST) && i < COUNT(replaced); i++)
 		replace(replaced[i]);
+	be_busy();
 	__atomic_add_fetch(&looked_up, 1, __ATOMIC_SEQ_CST);
 	return __real_area_find(address, area);
+}
+
+uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
+		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge)
+{
+	__atomic_add_fetch(&looks, 1, __ATOMIC_SEQ_CST);
+	return __real_look(looker, start, end, base, seen, runs, n, huge);
 }
 
 /* The monitor waits before a sleep while @hold is set. */
@@ -156,11 +176,33 @@ static void look_ups_end_beside_new_mappings(void)
 	CHECK(!events_pending());
 }
 
+/* The program maps files in a loop, and then reads one. Looks alone would have paid in 50 s. */
+static void looks_go_on_after_many_events(void)
+{
+	int fd = open_file(O_RDONLY), i;
+	volatile char *at;
+	unsigned int before;
+
+	busy_ms = 20;
+	for (i = 0; i < 25; i++) {
+		at = map_file(fd, PROT_READ, MAP_SHARED);
+		WAIT_FOR(!events_pending());
+		unmap_file((void *)at);
+	}
+	busy_ms = 0;
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR(has_path((void *)at));
+	before = __atomic_load_n(&looks, __ATOMIC_SEQ_CST);
+	WAIT_FOR((in_order(at, MB, false), madvise((void *)at, MB, MADV_DONTNEED),
+		  __atomic_load_n(&looks, __ATOMIC_SEQ_CST) > before + 10));
+}
+
 RUN(gone_mappings_are_not_looked_up)
 RUN(moving_mapping_is_not_given_up)
 RUN(moved_mapping_is_found)
 RUN(events_are_taken_together)
 RUN(look_ups_end_beside_new_mappings)
+RUN(looks_go_on_after_many_events)
 
 int main(void)
 {
@@ -170,6 +212,7 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_found_test),
 		cmocka_unit_test(events_are_taken_together_test),
 		cmocka_unit_test(look_ups_end_beside_new_mappings_test),
+		cmocka_unit_test(looks_go_on_after_many_events_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);
