@@ -125,7 +125,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 	 */
 	if (steer_is_over || watch_is_impossible() || length < steer_least ||
 	    flags & MAP_ANONYMOUS || prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) ||
-	    !steer_is_owner() || !events_begin() || !watch_start() ||
+	    !steer_is_owner() || !watch_start() ||
 	    !steer_take_room(&event, event.start, event.bytes))
 		return;
 	steer_grow_table();
@@ -164,25 +164,63 @@ void steer_not_unmapped(uint64_t id)
 		event_put(&event);
 }
 
-/* The monitor gives its advice again, perhaps even between these calls. */
-static long steer_remap_whole(void *old, size_t old_length, size_t length, int flags, void *new,
-			      bool concerns)
+/* Returns false if the range is not mapped. */
+static bool steer_take_back(long start, size_t length)
 {
-	long at, tries;
+	if (call(SYS_madvise, start, (long)length, MADV_NORMAL, 0, 0, 0))
+		return false;
+	/*
+	 * A kernel without huge pages refuses this advice, but then the monitor has not given it
+	 * either.
+	 */
+	call(SYS_madvise, start, (long)length, MADV_NOHUGEPAGE, 0, 0, 0);
+	return true;
+}
 
-	for (tries = 0; tries < 4; tries++) {
-		at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new,
-			  0);
-		if (!concerns || at != -EFAULT || !map_has_advised((uintptr_t)old, old_length) ||
-		    call(SYS_madvise, (long)old, (long)old_length, MADV_NORMAL, 0, 0, 0))
+/*
+ * Take back the advice that splits the range, and call mremap(2) again. The monitor repeats its
+ * advice, perhaps even between these calls.
+ */
+static long steer_remap_again(const struct event *range, size_t length, int flags, void *new,
+			      bool advised)
+{
+	long at = -EFAULT, tries;
+
+	for (tries = 0; tries < 3 && at == -EFAULT; tries++) {
+		advised |= map_has_advised(range->start, range->bytes);
+		if (!advised || !steer_take_back((long)range->start, range->bytes))
 			break;
-		/*
-		 * A kernel without huge pages refuses this advice, but then the monitor has not
-		 * given it either.
-		 */
-		call(SYS_madvise, (long)old, (long)old_length, MADV_NOHUGEPAGE, 0, 0, 0);
+		at = call(SYS_mremap, (long)range->start, (long)range->bytes, (long)length, flags,
+			  (long)new, 0);
 	}
 	return at;
+}
+
+/* Report a range before mremap(). Return whether it may have advice of the monitor. */
+static bool steer_put_moving(const struct event *event)
+{
+	bool advised = map_has_advised(event->start, event->bytes);
+
+	event_put(event);
+	watch_wait_advice(event->start, event->bytes);
+	/* If the monitor ends now, the table is empty afterwards. */
+	return map_has_advised(event->start, event->bytes) || advised;
+}
+
+/* Report the result of mremap(). */
+static void steer_put_moved(struct event *event, long at, size_t length, int flags)
+{
+	event->kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;
+	if (event->kind == EVENT_MOVED) {
+		event->to = (uint64_t)at;
+		event->to_bytes = steer_pages(length);
+		event->flags = flags;
+		steer_widen(event->to, event->to + event->to_bytes);
+		steer_grow_table();
+		if (!steer_take_room(event, event->to, event->to_bytes))
+			event->kind = EVENT_UNMAPPING;
+	}
+	steer_put(event);
 }
 
 void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *new)
@@ -197,26 +235,24 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	 */
 	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
 			steer_concerns(old, old_length);
-	long at;
+	uint32_t stops = watch_stops();
+	bool advised = concerns && steer_put_moving(&event);
+	long at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new, 0);
 
-	if (concerns) {
-		event_put(&event);
-		watch_wait_advice(event.start, event.bytes);
-	}
-	at = steer_remap_whole(old, old_length, length, flags, new, concerns);
-	if (!concerns)
+	if (at == -EFAULT && concerns)
+		at = steer_remap_again(&event, length, flags, new, advised);
+	if (concerns)
+		steer_put_moved(&event, at, length, flags);
+	/*
+	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
+	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes.
+	 */
+	if (!advised || watch_stops() == stops)
 		return (void *)at;
-	event.kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;
-	if (event.kind == EVENT_MOVED) {
-		event.to = (uint64_t)at;
-		event.to_bytes = steer_pages(length);
-		event.flags = flags;
-		steer_widen(event.to, event.to + event.to_bytes);
-		steer_grow_table();
-		if (!steer_take_room(&event, event.to, event.to_bytes))
-			event.kind = EVENT_UNMAPPING;
-	}
-	steer_put(&event);
+	if (!call_failed(at))
+		steer_take_back(at, length);
+	if (call_failed(at) || flags & MREMAP_DONTUNMAP)
+		steer_take_back((long)old, old_length);
 	return (void *)at;
 }
 

@@ -38,6 +38,7 @@
 bool watch_verbose;
 
 static int watch_barred; /* number of watch_stop() calls without a watch_allow() yet */
+static uint32_t watch_stopped; /* number of watch_stop() calls */
 /* The kernel, or a rule for this process, does not allow the thread. */
 #ifdef HM_NO_WATCH
 static bool watch_cannot = true;
@@ -277,7 +278,10 @@ static void watch_report_running(bool running)
 		record_page->running = running;
 }
 
-/* Take all advice back, and forget all mappings. */
+/*
+ * Take all advice back, and forget all mappings. A mapping that mremap() moves keeps its advice, so
+ * steer_remap() takes it back.
+ */
 static void watch_end(void)
 {
 	struct map *map;
@@ -401,6 +405,7 @@ void watch_stop(void)
 	const struct timespec pause = { .tv_nsec = 20000 };
 
 	__atomic_add_fetch(&watch_barred, 1, __ATOMIC_SEQ_CST);
+	__atomic_add_fetch(&watch_stopped, 1, __ATOMIC_SEQ_CST);
 	while (state_is(STARTING))
 		call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 	/* A thread that is about to end by itself may begin again for an event. */
@@ -408,6 +413,11 @@ void watch_stop(void)
 		state_change(RUNNING, STOPPING);
 		events_wake();
 	} while (!thread_wait_gone(&watch_thread));
+}
+
+uint32_t watch_stops(void)
+{
+	return __atomic_load_n(&watch_stopped, __ATOMIC_SEQ_CST);
 }
 
 void watch_allow(void)

@@ -23,6 +23,8 @@ bool watch_is_thread(int number);
  */
 void watch_stop(void);
 void watch_allow(void);
+/* Returns the number of calls of watch_stop() so far. */
+uint32_t watch_stops(void);
 /*
  * Wait until the monitor gives no advice in a range, except MADV_WILLNEED. The caller has put an
  * event about the range, so the monitor begins none afterwards. The wait lasts for one madvise(),

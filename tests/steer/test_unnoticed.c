@@ -2,6 +2,8 @@
 /* The monitor thread has no effect on the program, on the file and on other processes. */
 #include "common.h"
 
+#include "wrap.h"
+
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -86,6 +88,61 @@ static void alone(void)
 }
 
 static volatile sig_atomic_t got, got_by;
+
+static bool stops_in_move;
+
+/* The thread that calls mremap() calls this function just before. */
+void __wrap_watch_wait_advice(uint64_t start, uint64_t bytes)
+{
+	__real_watch_wait_advice(start, bytes);
+	if (!stops_in_move)
+		return;
+	steer_alone();
+	steer_alone_end();
+}
+
+/* Map the file, and move it while another thread calls setuid(). Returns the new address. */
+static char *move_and_stop(size_t length, int flags, char **old)
+{
+	char *new = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int fd = open_file(O_RDONLY);
+
+	forget_cached(fd);
+	*old = map_file(fd, PROT_READ, MAP_SHARED);
+	CHECK(new != MAP_FAILED);
+	IN_ORDER_UNTIL(*old, false, has_flag(*old + SIZE - PAGE, " hg"));
+	stops_in_move = true;
+	new = steer_remap(*old, SIZE, length, flags, new);
+	stops_in_move = false;
+	CHECK(threads_now() == 1);
+	return new;
+}
+
+static void moved_mapping_has_no_advice_without_monitor(void)
+{
+	char *old, *new = move_and_stop(SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, &old);
+
+	CHECK((intptr_t)new > 0 && !has_flag(new + SIZE - PAGE, " hg"));
+	/* The old place of the file keeps its flags, too. */
+	new = move_and_stop(SIZE, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, &old);
+	CHECK((intptr_t)new > 0 && !has_flag(new + SIZE - PAGE, " hg"));
+	CHECK(!has_flag(old + SIZE - PAGE, " hg"));
+	new = move_and_stop(SIZE, 1 << 20, &old); /* no such flag */
+	CHECK(new == (void *)-EINVAL && !has_flag(old + SIZE - PAGE, " hg"));
+}
+
+/* The kernel has several areas of the mapping, and moves only one. */
+static void advised_part_does_not_hinder_a_move(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = map_file(fd, PROT_READ, MAP_SHARED);
+
+	forget_cached(fd);
+	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
+	CHECK(!madvise(at + SIZE / 2, SIZE / 4, MADV_NOHUGEPAGE));
+	stops_in_move = true;
+	CHECK((intptr_t)steer_remap(at, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL) > 0);
+}
 
 static void on_signal(int number)
 {
@@ -417,6 +474,8 @@ static void filtered(void)
 RUN(file_is_left_alone)
 RUN(comes_and_goes)
 RUN(alone)
+RUN(moved_mapping_has_no_advice_without_monitor)
+RUN(advised_part_does_not_hinder_a_move)
 RUN(signals)
 RUN(locks_go)
 RUN(record_locks_stay)
@@ -439,6 +498,8 @@ int main(void)
 		cmocka_unit_test(file_is_left_alone_test),
 		cmocka_unit_test(comes_and_goes_test),
 		cmocka_unit_test(alone_test),
+		cmocka_unit_test(moved_mapping_has_no_advice_without_monitor_test),
+		cmocka_unit_test(advised_part_does_not_hinder_a_move_test),
 		cmocka_unit_test(signals_test),
 		cmocka_unit_test(locks_go_test),
 		cmocka_unit_test(record_locks_stay_test),

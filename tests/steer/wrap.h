@@ -26,6 +26,9 @@ bool __wrap_area_find(uint64_t address, struct area *area);
 void __real_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 void __wrap_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 
+void __real_watch_wait_advice(uint64_t start, uint64_t bytes);
+void __wrap_watch_wait_advice(uint64_t start, uint64_t bytes);
+
 bool __wrap_act_may_read(void);
 bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);
 
