@@ -43,7 +43,7 @@ struct event {
 
 /*
  * Make the ring, inside a call of the program that maps memory. Each process does this before its
- * first event. Returns false if there is no memory.
+ * first event, and only if it may have a monitor. Returns false if there is no memory.
  */
 bool events_begin(void);
 /* Add an event. Returns false if the ring is full: the event is lost. */

@@ -122,10 +122,11 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 
 	/*
 	 * A child of vfork() shares the memory of its parent, and must not start a thread there.
+	 * The ring may be missing while another thread starts the monitor.
 	 */
 	if (steer_is_over || watch_is_impossible() || length < steer_least ||
 	    flags & MAP_ANONYMOUS || prot & PROT_EXEC || !(prot & (PROT_READ | PROT_WRITE)) ||
-	    !steer_is_owner() || !watch_start() ||
+	    !steer_is_owner() || !watch_start() || !events_begin() ||
 	    !steer_take_room(&event, event.start, event.bytes))
 		return;
 	steer_grow_table();

@@ -363,14 +363,16 @@ static bool watch_try(void)
 	/* The previous thread has ended, but may still use its stack for a moment. */
 	while (!thread_wait_gone(&watch_thread))
 		;
-	if (!permit_calls() || !permit_page_size() || !watch_take_own())
+	if (!permit_calls() || !permit_page_size())
 		return false;
 	/* The descriptors may be others at the next mapping. */
 	if (__atomic_load_n(&watch_barred, __ATOMIC_SEQ_CST) || !permit_descriptors()) {
 		state_set(STOPPED);
 		return true;
 	}
-	return !thread_begin(&watch_thread, watch_own->thread, watch_run);
+	/* A process that never has a monitor keeps no memory for one. */
+	return watch_take_own() && events_begin() &&
+	       !thread_begin(&watch_thread, watch_own->thread, watch_run);
 }
 
 /*

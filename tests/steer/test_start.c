@@ -273,6 +273,48 @@ static void without_huge_pages(void)
 	CHECK((intptr_t)steer_remap((void *)at, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL) > 0);
 }
 
+/* Pages of all mappings of this process. */
+static long pages_mapped(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	CHECK(file && fscanf(file, "%ld", &pages) == 1);
+	fclose(file);
+	return pages;
+}
+
+static void map_without_monitor(void)
+{
+	long before = pages_mapped();
+	int fd = open_file(O_RDONLY);
+
+	unmap_file(map_file(fd, PROT_READ, MAP_SHARED));
+	CHECK(threads_now() == 1 && pages_mapped() == before);
+}
+
+/* Without a monitor, steering keeps no memory. */
+static void no_monitor_no_memory(void)
+{
+	int device;
+
+	steer_alone();
+	map_without_monitor();
+	steer_alone_end();
+	/* The monitor would not start with this device among the first descriptors. */
+	device = mknod("/dev/shm/hugemap-drm", S_IFCHR | 0600, makedev(226, 0)) ?
+			 -1 :
+			 open("/dev/shm/hugemap-drm", O_PATH | O_CLOEXEC);
+	unlink("/dev/shm/hugemap-drm");
+	if (device >= 0)
+		map_without_monitor();
+	else
+		fprintf(stderr, "skipped: no device can be made here\n");
+	close(device);
+	filter_call(SYS_capset, SECCOMP_RET_KILL_PROCESS);
+	map_without_monitor();
+}
+
 /* --- page size --- */
 
 /* A kernel with larger base pages refuses an address that is no multiple of their size. */
@@ -514,6 +556,7 @@ RUN(filter_that_refuses)
 RUN(filter_that_kills)
 RUN(filter_that_allows_little)
 RUN(without_huge_pages)
+RUN(no_monitor_no_memory)
 RUN(pages_of_16_kb_are_refused)
 RUN(pages_of_64_kb_are_refused)
 RUN(devices_are_found)
@@ -533,6 +576,7 @@ int main(void)
 		cmocka_unit_test(filter_that_kills_test),
 		cmocka_unit_test(filter_that_allows_little_test),
 		cmocka_unit_test(without_huge_pages_test),
+		cmocka_unit_test(no_monitor_no_memory_test),
 		cmocka_unit_test(pages_of_16_kb_are_refused_test),
 		cmocka_unit_test(pages_of_64_kb_are_refused_test),
 		cmocka_unit_test(devices_are_found_test),
