@@ -9,6 +9,7 @@
 #include "events.h"
 #include "map.h"
 #include "room.h"
+#include "state.h"
 #include "wrap.h"
 
 #define ROUNDS 20
@@ -61,6 +62,16 @@ uint64_t __wrap_look(const struct looker *looker, uint64_t start, uint64_t end, 
 	return __real_look(looker, start, end, base, seen, runs, n, huge);
 }
 
+/* While set, the monitor is stopped just before it reads the word. */
+static bool stops, slept_after_stop;
+
+uint32_t __wrap_events_word(void)
+{
+	if (__atomic_load_n(&stops, __ATOMIC_SEQ_CST) && state_change(RUNNING, STOPPING))
+		events_wake();
+	return __real_events_word();
+}
+
 /* The monitor waits before a sleep while @hold is set. */
 static bool hold, held;
 
@@ -71,6 +82,8 @@ void __wrap_events_sleep(uint32_t word, uint64_t ns, enum sleep kind)
 {
 	static uint32_t before;
 
+	if (__atomic_load_n(&stops, __ATOMIC_SEQ_CST) && word == __real_events_word())
+		__atomic_store_n(&slept_after_stop, true, __ATOMIC_SEQ_CST);
 	if (kind == SLEEP_UNTIL_EVENT && ns > SHORT_NS) {
 		if (word != before)
 			__atomic_add_fetch(&ended_by_next, 1, __ATOMIC_SEQ_CST);
@@ -197,11 +210,23 @@ static void looks_go_on_after_many_events(void)
 		  __atomic_load_n(&looks, __ATOMIC_SEQ_CST) > before + 10));
 }
 
+/* A caller of setuid() waits for the end of the monitor. */
+static void stop_is_not_slept_through(void)
+{
+	hold_monitor();
+	__atomic_store_n(&stops, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&hold, false, __ATOMIC_SEQ_CST);
+	events_wake();
+	WAIT_FOR(threads_now() == 1);
+	CHECK(!slept_after_stop);
+}
+
 RUN(gone_mappings_are_not_looked_up)
 RUN(moving_mapping_is_not_given_up)
 RUN(moved_mapping_is_found)
 RUN(events_are_taken_together)
 RUN(look_ups_end_beside_new_mappings)
+RUN(stop_is_not_slept_through)
 RUN(looks_go_on_after_many_events)
 
 int main(void)
@@ -212,6 +237,7 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_found_test),
 		cmocka_unit_test(events_are_taken_together_test),
 		cmocka_unit_test(look_ups_end_beside_new_mappings_test),
+		cmocka_unit_test(stop_is_not_slept_through_test),
 		cmocka_unit_test(looks_go_on_after_many_events_test),
 	};
 

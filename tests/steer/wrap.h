@@ -23,6 +23,9 @@ bool __wrap_device_is_local(uint64_t dev);
 bool __real_area_find(uint64_t address, struct area *area);
 bool __wrap_area_find(uint64_t address, struct area *area);
 
+uint32_t __real_events_word(void);
+uint32_t __wrap_events_word(void);
+
 void __real_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 void __wrap_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 
