@@ -265,34 +265,70 @@ static void advice_goes_before_sleep(void)
 	read_at_random(at, SIZE);
 }
 
+#define SPARSE ((size_t)1 << 40)
+#define SPARSE_PAGES 20000
+
+/*
+ * Map a file of 1 TB without data, touch each 16th page of parts of it, and report the mapping. A
+ * part begins each @step bytes and has @pages such pages. Returns NULL if there is no such file.
+ */
+static volatile char *map_sparse(int fd, size_t step, int pages)
+{
+	volatile char *at;
+	int i;
+
+	if (ftruncate(fd, (off_t)SPARSE)) {
+		fprintf(stderr, "skipped: no file of 1 TB\n");
+		return NULL;
+	}
+	at = mmap(NULL, SPARSE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	/* With MADV_RANDOM the kernel reads nothing ahead, so this is quick. */
+	CHECK(!madvise((void *)at, SPARSE, MADV_RANDOM));
+	for (i = 0; i < SPARSE_PAGES; i++)
+		(void)at[(size_t)(i / pages) * step + (size_t)(i % pages) * 16 * PAGE];
+	CHECK(!madvise((void *)at, SPARSE, MADV_NORMAL));
+	steer_mapped((void *)at, SPARSE, PROT_READ, MAP_SHARED, 0);
+	return at;
+}
+
 /*
  * A scan of the whole mapping takes long here, so accesses must confirm the advice, and the monitor
- * takes it back without them. The file has a size of 1 TB and no data.
+ * takes it back without them.
  */
 static void unconfirmed_advice_goes(void)
 {
-	const size_t size = (size_t)1 << 40;
-	int fd = open_file(O_RDWR), i;
-	volatile char *at;
+	int fd = open_file(O_RDWR);
+	volatile char *at = map_sparse(fd, 0, SPARSE_PAGES);
 
-	if (ftruncate(fd, (off_t)size)) {
-		fprintf(stderr, "skipped: no file of 1 TB\n");
+	if (!at)
 		return;
-	}
-	at = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	CHECK(at != MAP_FAILED);
-	/*
-	 * Touch each 16th page of a part. With MADV_RANDOM the kernel reads nothing ahead, so this
-	 * is quick.
-	 */
-	CHECK(!madvise((void *)at, size, MADV_RANDOM));
-	for (i = 0; i < 20000; i++)
-		(void)at[(size_t)i * 16 * PAGE];
-	CHECK(!madvise((void *)at, size, MADV_NORMAL));
-	steer_mapped((void *)at, size, PROT_READ, MAP_SHARED, 0);
-	read_at_random(at, (size_t)20000 * 16 * PAGE);
+	read_at_random(at, (size_t)SPARSE_PAGES * 16 * PAGE);
 	/* Faults elsewhere keep the monitor awake. */
 	WAIT_FOR((fault_elsewhere(10), !has_flag((void *)at, " rr")));
+	CHECK(longest_scan <= SLICE);
+	CHECK(!ftruncate(fd, SIZE));
+}
+
+/* Scans find the pages in all parts of the mapping, and short pieces of it at a time. */
+static void sparse_pages_are_found(void)
+{
+	/* A part is a region of 2 MB. The last one ends with the mapping. */
+	const int pages = 32, parts = SPARSE_PAGES / pages;
+	const size_t step = SPARSE / (size_t)parts / (2 * MB) * (2 * MB);
+	const uint64_t touched = (uint64_t)SPARSE_PAGES * PAGE;
+	int fd = open_file(O_RDWR), i;
+	volatile char *at = map_sparse(fd, step, pages);
+
+	if (!at)
+		return;
+	WAIT_FOR(told_of((void *)at));
+	/* The scans of 1 TB take 0.05 s, and they get 1 % of the time. */
+	for (i = 0; i < 100000 && told_of((void *)at)->touched < touched; i++) {
+		fault_elsewhere(10);
+		nap();
+	}
+	CHECK(told_of((void *)at)->touched >= touched);
 	CHECK(longest_scan <= SLICE);
 	CHECK(!ftruncate(fd, SIZE));
 }
@@ -410,6 +446,7 @@ RUN(burst_loses_nothing)
 RUN(own_faults_need_no_look)
 RUN(advice_goes_before_sleep)
 RUN(unconfirmed_advice_goes)
+RUN(sparse_pages_are_found)
 RUN(part_that_is_left_has_no_advice)
 RUN(failed_unmap_leaves_no_advice)
 RUN(only_the_file_is_advised)
@@ -428,6 +465,7 @@ int main(void)
 		cmocka_unit_test(own_faults_need_no_look_test),
 		cmocka_unit_test(advice_goes_before_sleep_test),
 		cmocka_unit_test(unconfirmed_advice_goes_test),
+		cmocka_unit_test(sparse_pages_are_found_test),
 		cmocka_unit_test(part_that_is_left_has_no_advice_test),
 		cmocka_unit_test(failed_unmap_leaves_no_advice_test),
 		cmocka_unit_test(only_the_file_is_advised_test),
