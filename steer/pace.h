@@ -24,6 +24,11 @@
 #define PACE_SHARE 100
 #define PACE_CREDIT_NS ((int64_t)(4 * MS))
 /*
+ * The credit of a process that begins. A child of fork() begins without a credit, as a server may
+ * make many children of a few milliseconds each.
+ */
+#define PACE_FIRST_NS ((int64_t)MS)
+/*
  * After each PACE_FRUITLESS looks without advice the time between looks doubles,
  * PACE_FRUITLESS_MOST times at most.
  */
@@ -42,7 +47,7 @@ struct pace {
 	uint32_t fruitless;
 };
 
-#define PACE_BEGIN ((struct pace){ .credit_ns = PACE_CREDIT_NS })
+#define PACE_BEGIN ((struct pace){ .credit_ns = PACE_FIRST_NS })
 
 static inline uint64_t pace_min(uint64_t a, uint64_t b)
 {

@@ -55,12 +55,12 @@
 
 static struct looker scan_looker;
 static struct hm_touch *scan_runs; /* LOOK_RUNS of them */
-static struct pace scan_pace;
+static struct pace scan_pace = PACE_BEGIN;
 static u64 scan_memory, scan_memory_at;
 static struct hm_shared scan_shared;
 static u64 scan_slice_bytes; /* bytes of the next slice */
 /* Slices get half of the credit, and windows before streams the other half. */
-static s64 scan_slice_credit;
+static s64 scan_slice_credit = PACE_FIRST_NS / 2;
 static u32 scan_round;
 static u32 scan_sharers = 1; /* mappings that must be confirmed; 1 if there are none */
 static u32 scan_next; /* entry of the table at which scan_all() continues */
@@ -73,7 +73,7 @@ static u64 scan_read; /* time at which scan_reads has changed last */
 static u64 scan_read_again, scan_ahead_bytes; /* at the last call of memory_read_again() */
 static u64 scan_crowded_at; /* time at which memory was found too small last; 0 = never */
 static u64 scan_cpu; /* processor time that was charged */
-static u64 scan_last; /* time of the last call of scan_run(); 0 = never, so the credit gets full */
+static u64 scan_last; /* time of the last call of scan_run(); 0 = never */
 static u64 scan_faulted; /* time at which scan_run() found page faults last */
 
 /* Return whether an event waits or the thread must end. Neither must wait for the end of a scan. */
@@ -513,7 +513,8 @@ bool scan_begin(struct scan_buffers *buffers)
 	hot_begin();
 	now = now_ns();
 	/* The credit of the process goes on: a program must not get a new one by each new thread. */
-	scan_earn(now - scan_last);
+	if (scan_last)
+		scan_earn(now - scan_last);
 	scan_last = scan_faulted = now;
 	return true;
 }
@@ -522,5 +523,5 @@ void scan_forget(void)
 {
 	scan_pace = (struct pace){};
 	scan_slice_credit = 0;
-	scan_last = 0;
+	scan_last = now_ns();
 }

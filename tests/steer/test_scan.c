@@ -229,6 +229,21 @@ static void new_thread_gets_no_new_credit(void)
 	CHECK((u64)looks * LOOK_NS < 10 * MS + (now_ns() - begin) / PACE_SHARE);
 }
 
+/* A server may make many children that end after a few milliseconds. */
+static void child_pays_for_its_first_looks(void)
+{
+	u64 until;
+
+	accesses = true;
+	scan_forget();
+	random_maps(SIZE / 2);
+	for (until = now + 10 * MS; now < until;) {
+		fault_elsewhere();
+		now += scan_run(now);
+	}
+	CHECK(looks > 0 && looks <= 2);
+}
+
 /* A thread of the program may wait until the monitor has taken an event. */
 static void event_ends_a_scan(void)
 {
@@ -266,6 +281,7 @@ RUN(wake_ups_leave_time_for_looks)
 RUN(looks_go_on_after_many_events)
 RUN(looks_pay_for_events)
 RUN(new_thread_gets_no_new_credit)
+RUN(child_pays_for_its_first_looks)
 RUN(event_ends_a_scan)
 RUN(reads_and_uses_reach_the_policy)
 
@@ -278,6 +294,7 @@ int main(void)
 		cmocka_unit_test(looks_go_on_after_many_events_test),
 		cmocka_unit_test(looks_pay_for_events_test),
 		cmocka_unit_test(new_thread_gets_no_new_credit_test),
+		cmocka_unit_test(child_pays_for_its_first_looks_test),
 		cmocka_unit_test(event_ends_a_scan_test),
 		cmocka_unit_test(reads_and_uses_reach_the_policy_test),
 	};
