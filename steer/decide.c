@@ -149,7 +149,8 @@ static void policy_count_use(struct hm_advisor *a)
  * Return whether a mapping with accesses that jump keeps the kernel's guess. The kernel reads a
  * mapping that fits into memory at most once, so its guess costs only the pages that the program
  * never uses. Mode RANDOM costs a wait for each page. The accesses also jump if several threads
- * read the columns of a table in order: there the program soon uses most of the pages.
+ * read the columns of a table in order: there the program soon uses most of the pages. Without
+ * reads the file is in memory already, or it has holes, and the guess would fill memory with zeroes.
  */
 static bool policy_guess_pays(const struct hm_advisor *a)
 {
@@ -157,8 +158,9 @@ static bool policy_guess_pays(const struct hm_advisor *a)
 		return false;
 	if (a->end - a->first <= SOON_READ)
 		return true;
-	return a->facts.read && !a->facts.writable &&
-	       (a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * a->used);
+	if (a->facts.writable || !a->facts.read || (!a->read && a->facts.cached))
+		return false;
+	return a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * a->used;
 }
 
 static void policy_decide(struct hm_advisor *a, u64 now_ms)

@@ -195,6 +195,20 @@ static void guess_that_reads_unused_pages_ends(void **state)
 	world_end(&w);
 }
 
+/* The kernel's guess would fill memory with the zeroes of a sparse file. */
+static void pages_of_holes_are_read_one_by_one(void **state)
+{
+	struct world w;
+	u32 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.holes = w.a.facts.cached = true;
+	for (i = 0; i < 100; i++)
+		world_access(&w, any_page(PAGES));
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	world_end(&w);
+}
+
 /* The program has used all pages for a long time. Only the last reads of the kernel count. */
 static void guess_is_judged_by_its_last_reads(void **state)
 {
@@ -269,6 +283,7 @@ int main(void)
 		cmocka_unit_test(small_files_are_left_to_the_kernel),
 		cmocka_unit_test(columns_are_left_to_the_kernel),
 		cmocka_unit_test(guess_that_reads_unused_pages_ends),
+		cmocka_unit_test(pages_of_holes_are_read_one_by_one),
 		cmocka_unit_test(guess_is_judged_by_its_last_reads),
 		cmocka_unit_test(small_files_that_share_memory_are_random),
 		cmocka_unit_test(hot_part_is_read_at_once),

@@ -127,7 +127,7 @@ static void world_take_look(struct world *w)
 		w->seen[page] = w->mapped[page];
 	}
 	w->looks += n > 0;
-	w->a.facts.read = w->read;
+	w->a.facts.read = w->holes ? 1 : w->read;
 	hm_advisor_look(&w->a, runs, n, w->now_ns / 1000000);
 	if (n)
 		world_do_advice(w);

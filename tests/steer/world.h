@@ -29,6 +29,7 @@ struct world {
 	u64 in, out;
 	u64 now_ns, looked_ns, period_ns;
 	bool faulted;
+	bool holes; /* the file is sparse: nothing is read from a device */
 	u32 looks, modes; /* @modes: changes of the mode of the whole mapping */
 };
 
