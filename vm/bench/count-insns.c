@@ -15,6 +15,8 @@
  *	seq-read	map the file, read all of it
  *	seq-write	map it, write all of it, msync
  *	warm		not counted: read a byte of every STEP, so that it is cached
+ *	warm-pages	not counted: read a byte of every page, so that all of the file is cached
+ *	warm-calls	not counted: read the file by calls of 1 MB
  *	read-fault	map the cached file, read a byte of every STEP
  *	upgrade		read a byte of every STEP, then count writes to every STEP
  *	first-write	map it, write a byte of every STEP
@@ -28,7 +30,8 @@
  *			access that faults is counted alone: NAME-mean, and as one operation
  *			each NAME-median, NAME-99th (percentile) and NAME-most (maximum)
  *	spread-write	write a byte of every page, likewise
- *	read-call	read the file by calls of 1 MB
+ *	read-call, read-again	read the file by calls of 1 MB
+ *	read-page-call	read the file by calls of 4 KB, in an order that is not sequential
  *	write-call	write the file by calls of 1 MB
  */
 #include <fcntl.h>
@@ -138,11 +141,16 @@ static void unmap(struct bench *b)
  * Visits every step once, in an order that is not sequential: read-ahead and write-behind must
  * not run, because their instructions would be counted, too.
  */
+static size_t offset_of(const struct bench *b, size_t step, size_t i)
+{
+	size_t steps = b->size / step;
+
+	return i * (steps * 5 / 8 | 1) % steps * step;
+}
+
 static char *step_at(const struct bench *b, size_t i)
 {
-	size_t steps = b->size / b->step;
-
-	return b->at + i * (steps * 5 / 8 | 1) % steps * b->step;
+	return b->at + offset_of(b, b->step, i);
 }
 
 static void read_steps(struct bench *b)
@@ -215,6 +223,14 @@ static void warm(struct bench *b, struct count *count)
 {
 	map(b, true);
 	read_steps(b);
+	count->ops = 0;
+}
+
+static void warm_pages(struct bench *b, struct count *count)
+{
+	map(b, true);
+	for (size_t i = 0; i < b->size / PAGE; i++)
+		sink += *(volatile uint64_t *)(b->at + offset_of(b, PAGE, i));
 	count->ops = 0;
 }
 
@@ -413,9 +429,28 @@ static void read_call(struct bench *b, struct count *count)
 	calls(b, count, false);
 }
 
+static void warm_calls(struct bench *b, struct count *count)
+{
+	calls(b, count, false);
+	count->ops = 0;
+}
+
 static void write_call(struct bench *b, struct count *count)
 {
 	calls(b, count, true);
+}
+
+static void read_page_call(struct bench *b, struct count *count)
+{
+	char *buffer = buffer_new();
+
+	start(count);
+	for (size_t i = 0; i < b->size / PAGE; i++) {
+		if (pread(b->fd, buffer, PAGE, (off_t)offset_of(b, PAGE, i)) != PAGE)
+			fail("pread");
+	}
+	stop(count, b->size / b->step);
+	free(buffer);
 }
 
 static const struct {
@@ -427,6 +462,8 @@ static const struct {
 	{ "seq-read", seq_read },
 	{ "seq-write", seq_write },
 	{ "warm", warm },
+	{ "warm-pages", warm_pages },
+	{ "warm-calls", warm_calls },
 	{ "read-fault", read_fault },
 	{ "upgrade", upgrade },
 	{ "first-write", first_write },
@@ -439,6 +476,8 @@ static const struct {
 	{ "spread-read", spread_read },
 	{ "spread-write", spread_write },
 	{ "read-call", read_call },
+	{ "read-again", read_call },
+	{ "read-page-call", read_page_call },
 	{ "write-call", write_call },
 };
 
