@@ -304,10 +304,13 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 	}
 	/* From here on the node of base pages stays, unless its removal has begun. */
 	base = hm_pos_base_node(&block);
-	if (!base || hm_atomic_read(&base->resident) & HM_NODE_DEAD ||
-	    hm_base_words(base, p->unit.pgoff) < HM_BLOCK_PAGES) {
-		hm_bit_clear(block.leaf->promoting, block.leaf_slot);
-		goto not_promoted;
+	if (!base || hm_atomic_read(&base->resident) & HM_NODE_DEAD)
+		goto not_begun;
+	if (hm_base_words(base, p->unit.pgoff) < HM_BLOCK_PAGES) {
+		/* The engine had no memory for the rest. Without a split there is no base page. */
+		if (hm_word_state(hm_atomic_read(block.word)) == HM_SPLIT)
+			why = HM_PROMOTE_FAILED;
+		goto not_begun;
 	}
 	p->begun = true;
 	if (hm_word_state(hm_atomic_read(block.word)) != HM_SPLIT)
@@ -330,6 +333,9 @@ enum hm_promote_result hm_promote_begin(struct hm_promotion *p, bool force)
 	why = hm_promote_claim_missing(p, &block);
 	if (!why)
 		return HM_PROMOTE_OK;
+	goto not_promoted;
+not_begun:
+	hm_bit_clear(block.leaf->promoting, block.leaf_slot);
 not_promoted:
 	hm_promote_abort(p, why);
 	return why;

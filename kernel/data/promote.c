@@ -328,7 +328,8 @@ static void promote_wait_pages(const struct hugemap_promotion *p, enum hm_promot
 
 /*
  * A promotion needs the words of all pages, but only a fault on the rest of the first block adds
- * their node. Add it here. If that fails, hm_promote_begin() refuses the block.
+ * their node. Add it here. If that fails, hm_promote_begin() refuses the block, and it is tried again
+ * later.
  */
 static void promote_add_words(struct hugemap_promotion *p)
 {

@@ -138,6 +138,33 @@ static void test_page_of_the_rest_keeps_the_block_split(void **state)
 	env_end(&env);
 }
 
+/* Without memory for the rest, the block is picked again later. */
+static void test_promotion_without_memory_for_the_rest_is_tried_again(void **state)
+{
+	const struct hm_access wanted = { .size = HM_SIZE_AUTO, .promote = true };
+	static struct hm_promotion p;
+	enum hm_node_kind kind;
+	struct hm_unit unit;
+	struct env env;
+
+	env_start(&env, 8, 1, BYTES(4));
+	bring(env.file, 0, load);
+	assert_int_equal(hm_fault(env.file, 0, wanted, &unit), HM_HIT);
+	assert_true(unit.hints & HM_HINT_PROMOTE);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_FAILED);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_NOT_PROMOTED_FAILED), 1);
+	assert_false(hm_promote_pick(env.cache, &p));
+
+	hm_cache_tick(env.cache, 1000000);
+	assert_true(hm_file_lacks_node(env.file, BLOCK - 1, &kind));
+	add_node(env.file, BLOCK - 1, kind, NULL, NULL);
+	assert_true(hm_promote_pick(env.cache, &p));
+	assert_int_equal(hm_promote_begin(&p, false), HM_PROMOTE_OK);
+	hm_promote_abort(&p, HM_PROMOTE_GONE);
+	env_end(&env);
+}
+
 /* A promotion needs all words. The engine adds them before hm_promote_begin(). */
 static void test_promotion_begins_only_with_all_words(void **state)
 {
@@ -149,8 +176,7 @@ static void test_promotion_begins_only_with_all_words(void **state)
 	env_start(&env, 8, 1, BYTES(4));
 	bring(env.file, 0, store);
 	p = (struct hm_promotion){ .unit = { .file = env.file } };
-	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_GONE);
-	hm_promote_abort(&p, HM_PROMOTE_GONE);
+	assert_int_equal(hm_promote_begin(&p, true), HM_PROMOTE_FAILED);
 	assert_int_equal(state_of(env.file, 0), HM_DIRTY);
 
 	assert_true(hm_file_lacks_node(env.file, BLOCK - 1, &kind));
@@ -303,6 +329,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_fault_around_crosses_the_limit),
 	cmocka_unit_test(test_block_joins_and_splits_with_and_without_its_rest),
 	cmocka_unit_test(test_page_of_the_rest_keeps_the_block_split),
+	cmocka_unit_test(test_promotion_without_memory_for_the_rest_is_tried_again),
 	cmocka_unit_test(test_promotion_begins_only_with_all_words),
 	cmocka_unit_test(test_file_grows_page_by_page),
 	cmocka_unit_test(test_file_shrinks_and_grows),
