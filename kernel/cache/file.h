@@ -141,6 +141,21 @@ bool hm_file_lacks_node(struct hm_file *file, u64 pgoff, enum hm_node_kind *kind
  */
 void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zero_fill);
 
+/**
+ * hm_file_grow() - the file becomes longer, by pages without data
+ * @file: the file
+ * @pgoff: the first of these pages
+ * @size: the new length in bytes, at most HM_FILE_BLOCKS_MAX
+ *
+ * The new size allows the block with the old end to be a huge unit. A store to that unit must find
+ * that the pages beyond the old end need blocks. So this records the holes of that block, and sets
+ * the size, as one step. The caller then records the holes of the blocks behind it by
+ * hm_file_set_zero_fill().
+ *
+ * Return: the first page of these blocks.
+ */
+u64 hm_file_grow(struct hm_file *file, u64 pgoff, u64 size);
+
 /*
  * The file has allocated blocks for these pages now, with data or without: write-back can write
  * them. For a block that is not split, this is recorded only if the range covers the block up to

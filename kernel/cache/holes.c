@@ -137,6 +137,25 @@ void hm_file_set_zero_fill(struct hm_file *file, u64 pgoff, u64 npages, bool zer
 	hm_holes_set_range(file, pgoff, npages, false, zero_fill);
 }
 
+u64 hm_file_grow(struct hm_file *file, u64 pgoff, u64 size)
+{
+	u64 next = hm_block_start(pgoff + HM_BLOCK_PAGES - 1);
+	struct hm_pos pos;
+
+	hm_assert(size <= HM_FILE_BLOCKS_MAX << HM_BLOCK_SHIFT);
+	hm_atomic_set(&file->needs_alloc, 1);
+	hm_spin_lock(&file->node_lock);
+	if (pgoff < next && hm_index_find(file, pgoff, &pos))
+		hm_holes_set_zero_fill(&pos, pgoff, next, true);
+	/*
+	 * A fault that sees the size sees the bits. hm_file_set_allocated() cannot clear them in
+	 * between: with the old size it would do so for a block whose pages are all allocated.
+	 */
+	hm_atomic_set(&file->size, size);
+	hm_spin_unlock(&file->node_lock);
+	return next;
+}
+
 void hm_file_set_allocated(struct hm_file *file, u64 pgoff, u64 npages)
 {
 	hm_holes_set_range(file, pgoff, npages, true, false);

@@ -493,10 +493,14 @@ void hugemap_make_room(struct hugemap_inode *hi, loff_t size)
 	 * If CPU 1 adds its node first, CPU 0 records the holes in this node, too. Otherwise CPU 1
 	 * sees the new size, and hm_file_add_node() fails.
 	 */
-	hm_file_set_size(hi->hfile, size);
+	if (hugemap_pages(size) <= old_end) {
+		/* Most small steps add no page. */
+		hm_file_set_size(hi->hfile, size);
+		return;
+	}
+	old_end = hm_file_grow(hi->hfile, old_end, size);
 	hugemap_race_point("write: room beyond the end, holes not known");
-	/* Most small steps add no page. */
-	if (hugemap_pages(size) > old_end)
+	if (old_end <= end)
 		hugemap_note_zero_fill(hi, old_end, end + 1 - old_end, true);
 }
 

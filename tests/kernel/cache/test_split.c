@@ -188,7 +188,15 @@ static void test_unallocated_and_without_data_are_separate(void **state)
 	hm_file_set_size(env.file, BYTES(6) + 4 * HM_PAGE_SIZE + 1);
 	hm_file_set_zero_fill(env.file, P(6) + 4, BLOCK - 4, true);
 	assert_true(hm_needs_alloc(env.file, P(6)));
-	hm_file_set_size(env.file, BYTES(8));
+	/* A block with the old end needs blocks as soon as the file has its new size. */
+	hm_file_set_allocated(env.file, P(6), 5);
+	assert_false(hm_needs_alloc(env.file, P(6)));
+	assert_int_equal(hm_file_grow(env.file, P(6) + 5, BYTES(8)), P(7));
+	assert_int_equal(hm_file_size(env.file), BYTES(8));
+	assert_true(hm_needs_alloc(env.file, P(6)));
+	hm_file_set_allocated(env.file, P(6), BLOCK);
+	assert_int_equal(hm_file_grow(env.file, P(7), BYTES(8)), P(7));
+	assert_false(hm_needs_alloc(env.file, P(6)));
 	/* After a split, each page is allocated and without data, like the block. */
 	hm_file_set_zero_fill(env.file, P(5), BLOCK, true);
 	hm_file_set_allocated(env.file, P(5), BLOCK);
