@@ -297,12 +297,12 @@ static enum hm_outcome hm_fault_try(struct hm_pos *pos, u64 pgoff, struct hm_acc
 	return HM_BUSY;
 }
 
-static void hm_fault_count_fault(struct hm_cache *cache, enum hm_counter kind)
+static void hm_fault_count_faults(struct hm_cache *cache, enum hm_counter kind, u32 n)
 {
 	struct hm_shard *shard = hm_local_shard(cache);
 
-	hm_atomic_count(&shard->count[HM_C_FAULTS], 1);
-	hm_atomic_count(&shard->count[kind], 1);
+	hm_atomic_count(&shard->count[HM_C_FAULTS], n);
+	hm_atomic_count(&shard->count[kind], n);
 }
 
 static void hm_fault_count_outcome(struct hm_cache *cache, enum hm_outcome outcome,
@@ -311,15 +311,15 @@ static void hm_fault_count_outcome(struct hm_cache *cache, enum hm_outcome outco
 	switch (outcome) {
 	case HM_HIT:
 		if (!access.ahead && !access.again)
-			hm_fault_count_fault(cache, HM_C_HITS);
+			hm_fault_count_faults(cache, HM_C_HITS, 1);
 		break;
 	case HM_FILL:
 	case HM_ZERO:
 		if (access.ahead)
 			hm_count(cache, HM_C_AHEAD, 1);
 		else
-			hm_fault_count_fault(cache,
-					     outcome == HM_FILL ? HM_C_FILLS : HM_C_ZERO_FILLS);
+			hm_fault_count_faults(cache,
+					      outcome == HM_FILL ? HM_C_FILLS : HM_C_ZERO_FILLS, 1);
 		break;
 	default:
 		break;
@@ -382,27 +382,38 @@ static bool hm_fault_find_and_touch(struct hm_file *file, u64 pgoff, struct hm_p
 	return hm_fault_touch_pos(pos, pgoff, unit);
 }
 
-/*
- * The same as hm_fault_touch_pos(), for a base page of a block that was split when @pos was set. It
- * is shorter because a row has many pages. If the block has been joined, the words of its base
- * pages are frozen, which is not mappable.
- */
-static bool hm_fault_touch_base(struct hm_pos *pos, u64 pgoff)
+/* Touch a base page that was not accessed, or is not mappable. */
+static noinline u64 hm_fault_touch_new_base(struct hm_pos *pos, u64 pgoff, u64 stop)
 {
 	struct hm_unit unit = { .hints = 0 };
 	u64 word;
 
 	pos->base_slot = (u32)(pgoff & (HM_BLOCK_PAGES - 1));
-	pos->word = hm_base_word(pos->base, pgoff);
-	while (pos->word) {
+	do {
 		word = hm_atomic_read(pos->word);
-		if (!hm_fault_mappable(word))
-			return false;
-		if ((word & (HM_W_REF | HM_W_AHEAD)) == HM_W_REF ||
-		    hm_fault_hit(pos, word, pgoff, HM_ACCESS_READ, &unit))
-			return true;
-	}
-	return false;
+		if (!hm_fault_mappable(word) || word & stop)
+			return 0;
+	} while (!hm_fault_hit(pos, word, pgoff, HM_ACCESS_READ, &unit));
+	return word;
+}
+
+/*
+ * The same as hm_fault_touch_pos(), for a base page of a block that was split when @pos was set. It
+ * is shorter because a row has many pages. If the block has been joined, the words of its base
+ * pages are frozen, which is not mappable. @stop: flags of units that are left out as well. Return
+ * the word of the page, or 0.
+ */
+static inline u64 hm_fault_touch_base(struct hm_pos *pos, u64 pgoff, u64 stop)
+{
+	u64 word;
+
+	pos->word = hm_base_word(pos->base, pgoff);
+	if (!pos->word)
+		return 0;
+	word = hm_atomic_read(pos->word);
+	if ((word & (HM_W_REF | HM_W_AHEAD)) == HM_W_REF && hm_fault_mappable(word))
+		return word;
+	return hm_fault_touch_new_base(pos, pgoff, stop);
 }
 
 bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit)
@@ -427,13 +438,38 @@ bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, str
 		*last = end;
 		return true;
 	}
-	while (low > start && hm_fault_touch_base(&pos, low - 1))
+	while (low > start && hm_fault_touch_base(&pos, low - 1, 0))
 		low--;
-	while (high < end && hm_fault_touch_base(&pos, high + 1))
+	while (high < end && hm_fault_touch_base(&pos, high + 1, 0))
 		high++;
 	*first = low;
 	*last = high;
 	return true;
+}
+
+u32 hm_fault_row(struct hm_file *file, u64 pgoff, u32 *frame, u32 n)
+{
+	hm_index_guard();
+	u64 end = hm_block_start(pgoff) + HM_BLOCK_PAGES, npages = hm_file_npages(file);
+	struct hm_pos pos;
+	u32 found = 0;
+
+	if (pgoff >= npages || !hm_index_find(file, pgoff, &pos))
+		return 0;
+	hm_index_word(&pos, pgoff);
+	if (!pos.base)
+		return 0;
+	if (end > npages)
+		end = npages;
+	while (found < n && pgoff + found < end) {
+		u64 word = hm_fault_touch_base(&pos, pgoff + found, HM_W_AHEAD);
+
+		if (!word)
+			break;
+		frame[found++] = hm_word_frame(word);
+	}
+	hm_fault_count_faults(file->cache, HM_C_HITS, found);
+	return found;
 }
 
 bool hm_fill_cancel(const struct hm_unit *unit)

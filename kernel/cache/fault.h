@@ -103,4 +103,19 @@ bool hm_fill_cancel(const struct hm_unit *unit);
  */
 bool hm_fault_around(struct hm_file *file, u64 pgoff, u64 *first, u64 *last, struct hm_unit *unit);
 
+/**
+ * hm_fault_row() - read adjacent base pages that are cached
+ * @file: the file
+ * @pgoff: the first page
+ * @frame: set to their frames
+ * @n: the most pages to find
+ *
+ * Each page counts as accessed, and as a hit. The row lies in one block. It ends before a page that
+ * needs hm_fault(): the page is not cached, has the read-ahead marker, or is read-ahead that was
+ * not accessed yet.
+ *
+ * Return: the number of pages; 0 also if the block is one unit.
+ */
+u32 hm_fault_row(struct hm_file *file, u64 pgoff, u32 *frame, u32 n);
+
 #endif /* HM_FAULT_H */

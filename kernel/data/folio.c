@@ -19,22 +19,28 @@ bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio,
 	       pgoff - folio->index < folio_nr_pages((struct folio *)folio);
 }
 
+/* Get a reference to the folio of a frame, if it still holds the page. The caller holds RCU. */
+static inline struct folio *folio_try_get_page(struct hugemap_inode *hi, u32 frame, u64 pgoff)
+{
+	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), frame);
+
+	hugemap_race_point_atomic("folio: found, no reference");
+	if (!folio || !folio_try_get(folio))
+		return NULL;
+	if (likely(hugemap_folio_is(hi, folio, pgoff)))
+		return folio;
+	folio_put(folio);
+	return NULL;
+}
+
 struct folio *hugemap_unit_folio(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio;
 
 	rcu_read_lock();
-	folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
-	hugemap_race_point_atomic("folio: found, no reference");
-	if (folio && !folio_try_get(folio))
-		folio = NULL;
+	folio = folio_try_get_page(hi, unit->frame, unit->pgoff);
 	rcu_read_unlock();
-	if (!folio)
-		return NULL;
-	if (likely(hugemap_folio_is(hi, folio, unit->pgoff)))
-		return folio;
-	folio_put(folio);
-	return NULL;
+	return folio;
 }
 
 /* Make the folio of a filled unit a cached folio, apart from its entry in i_pages. */
@@ -144,8 +150,9 @@ void hugemap_folio_orphan(struct hugemap_inode *hi, struct folio *folio)
  * Look up a cached page until its folio can be referenced. @hints: the hints of earlier calls for
  * the same access, because the core reports each hint only once.
  */
-static struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
-				      struct hm_unit *unit, u32 hints)
+static inline struct folio *folio_find_again(struct hugemap_inode *hi, u64 pgoff,
+					     struct hm_access access, struct hm_unit *unit,
+					     u32 hints)
 {
 	struct folio *folio;
 
@@ -168,6 +175,21 @@ struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, struct hm_access
 			   struct hm_unit *unit)
 {
 	return folio_find_again(hi, pgoff, access, unit, 0);
+}
+
+u32 hugemap_find_row(struct hugemap_inode *hi, u64 pgoff, struct folio **folios, u32 n)
+{
+	u32 frames[HUGEMAP_ROW_FOLIOS], i;
+
+	n = hm_fault_row(hi->hfile, pgoff, frames, n);
+	rcu_read_lock();
+	for (i = 0; i < n; i++) {
+		folios[i] = folio_try_get_page(hi, frames[i], pgoff + i);
+		if (unlikely(!folios[i]))
+			break; /* the page was evicted in between */
+	}
+	rcu_read_unlock();
+	return i;
 }
 
 struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,

@@ -29,6 +29,17 @@ bool hugemap_folio_is(const struct hugemap_inode *hi, const struct folio *folio,
 struct folio *hugemap_find(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 			   struct hm_unit *unit);
 
+/**
+ * hugemap_find_row() - find the folios of cached base pages
+ * @hi: the inode, of which a page was cached
+ * @pgoff: the first page
+ * @folios: set to their folios, each with a reference
+ * @n: at most HUGEMAP_ROW_FOLIOS
+ *
+ * Return: the number of folios; see hm_fault_row().
+ */
+u32 hugemap_find_row(struct hugemap_inode *hi, u64 pgoff, struct folio **folios, u32 n);
+
 /* Find and lock the folio of a cached page. It holds the page until it is unlocked. */
 struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 				  struct hm_unit *unit);

@@ -510,6 +510,46 @@ static void test_fault_around_row_ends_at_gap_marker_or_block(void **state)
 	env_end(&env);
 }
 
+/*
+ * A row of base pages ends before a page that needs a fault of its own: a gap, or read-ahead that
+ * was not accessed. It also ends at the end of the block and of the file. Each page counts as
+ * accessed and as a hit.
+ */
+static void test_row_ends_before_page_that_needs_fault(void **state)
+{
+	struct env env;
+	u32 frame[8], i;
+
+	env_start(&env, 8, 1, BYTES(4));
+	for (i = 0; i < 4; i++)
+		bring(env.file, P(1) + i, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, P(1) + 4, HM_ACCESS(.size = HM_SIZE_BASE, .ahead = true));
+	assert_int_equal(hm_fault_row(env.file, P(1), frame, 8), 4);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_HITS), 4);
+	assert_int_equal(hm_cache_count(env.cache, HM_C_FAULTS), 8);
+	for (i = 0; i < 4; i++) {
+		assert_true(hm_referenced(env.file, P(1) + i));
+		assert_int_equal(frame[i], touch(env.file, P(1) + i, HM_ACCESS_READ).frame);
+	}
+	assert_false(hm_referenced(env.file, P(1) + 4));
+	assert_int_equal(hm_fault_row(env.file, P(1) + 1, frame, 2), 2);
+	assert_int_equal(hm_fault_row(env.file, P(1) + 4, frame, 8), 0);
+	assert_int_equal(hm_fault_row(env.file, P(1) + 5, frame, 8), 0);
+	touch(env.file, P(1) + 4, HM_ACCESS_READ);
+	assert_int_equal(hm_fault_row(env.file, P(1), frame, 8), 5);
+
+	bring(env.file, P(1) + BLOCK - 1, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env.file, P(2), HM_ACCESS(.size = HM_SIZE_BASE));
+	assert_int_equal(hm_fault_row(env.file, P(1) + BLOCK - 1, frame, 8), 1);
+	bring(env.file, 0, HM_ACCESS_READ);
+	assert_int_equal(hm_fault_row(env.file, 0, frame, 8), 0);
+	assert_int_equal(hm_fault_row(env.file, P(3), frame, 8), 0);
+	assert_true(hm_file_set_size(env.file, BYTES(1) + HM_PAGE_SIZE + 1));
+	assert_int_equal(hm_fault_row(env.file, P(1), frame, 8), 2);
+	assert_int_equal(hm_fault_row(env.file, P(1) + 2, frame, 8), 0);
+	env_end(&env);
+}
+
 /* A fault on a unit under eviction waits, and is woken when the eviction ends. */
 static void test_fault_waits_for_eviction(void **state)
 {
@@ -610,6 +650,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_marker_survives_write_back),
 	cmocka_unit_test(test_fault_around_maps_cached_pages_only),
 	cmocka_unit_test(test_fault_around_row_ends_at_gap_marker_or_block),
+	cmocka_unit_test(test_row_ends_before_page_that_needs_fault),
 	cmocka_unit_test(test_fault_waits_for_eviction),
 	cmocka_unit_test(test_units_do_not_overlap_in_pool),
 	cmocka_unit_test(test_store_that_is_not_allowed_changes_nothing),

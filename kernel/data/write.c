@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * read(2) and write(2) through the pool. They use the same frames as mappings, so both agree at
- * every byte.
+ * write(2) through the pool. It uses the same frames as mappings, so both agree at every byte.
  *
- * Two ideas of "VFS on a many-core processor" can be switched while mounted. With read_optimization
- * there is one reference and one copy for each folio, instead of one for each base page. With
- * write_optimization the frames for the whole write are taken and enter the file together, and are
- * neither read nor zeroed first.
+ * An idea of "VFS on a many-core processor" can be switched while mounted: with write_optimization
+ * the frames for the whole write are taken and enter the file together, and are neither read nor
+ * zeroed first.
  */
 #include <linux/cacheflush.h>
 #include <linux/fs.h>
@@ -34,139 +32,8 @@
 /* Copies of at least this length bypass the caches of the CPU. */
 #define NOCACHE_BYTES (256u << 10)
 
-/* --- reading ------------------------------------------------------------------- */
-
-/* Return the folio of a position, with a reference. @again: the page was looked up before. */
-static struct folio *rw_get_folio(struct kiocb *iocb, struct hugemap_inode *hi, u64 pgoff,
-				  bool again, int *err)
-{
-	struct hm_access access = hugemap_access(iocb->ki_filp);
-	struct hm_unit unit;
-	struct folio *folio;
-
-	access.again = again;
-	while (!(folio = hugemap_find(hi, pgoff, access, &unit))) {
-		if (iocb->ki_flags & IOCB_NOWAIT) {
-			*err = -EAGAIN;
-			return NULL;
-		}
-		*err = hugemap_fill_page(hi, pgoff, access);
-		if (*err)
-			return NULL;
-		access.again = true;
-	}
-	hugemap_take_hints(hi, &unit);
-	if (!(unit.hints & HM_HINT_READAHEAD))
-		return folio;
-	if (iocb->ki_flags & IOCB_NOWAIT)
-		hugemap_queue_ahead(hi, pgoff, access);
-	else
-		hugemap_read_ahead(hi, pgoff, access);
-	return folio;
-}
-
-/*
- * Copy to the target without faults, and put the folio before any fault is served: the target may
- * be a mapping of a file of a FUSE server, whose faults can take for ever. @bounce: not NULL if the
- * target page was gone again after it was faulted in; then copy through that page.
- */
-static size_t rw_copy_out(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *to,
-			  void *bounce)
-{
-	const void *from = folio_address(folio) + offset;
-	size_t copied;
-
-	if (bounce) {
-		bytes = min_t(size_t, bytes, HM_PAGE_SIZE);
-		memcpy(bounce, from, bytes);
-		folio_put(folio);
-		return copy_to_iter(bounce, bytes, to);
-	}
-	pagefault_disable();
-	copied = copy_to_iter(from, bytes, to);
-	pagefault_enable();
-	folio_put(folio);
-	return copied;
-}
-
-/*
- * Nothing could be copied. Fault the target in, or allocate a bounce page after STUCK attempts, or
- * return an error.
- */
-static int rw_wait_target(struct iov_iter *to, size_t bytes, u32 stuck, void **bounce)
-{
-	if (*bounce || fault_in_iov_iter_writeable(to, bytes) == bytes)
-		return -EFAULT;
-	if (stuck < STUCK)
-		return 0;
-	*bounce = kmalloc(HM_PAGE_SIZE, GFP_KERNEL);
-	return *bounce ? 0 : -ENOMEM;
-}
-
-ssize_t hugemap_read_iter(struct kiocb *iocb, struct iov_iter *to)
-{
-	struct inode *inode = file_inode(iocb->ki_filp);
-	struct hugemap_inode *hi = hugemap_inode(inode);
-	struct hugemap_mount *mount = hugemap_of(hi);
-	void *bounce = NULL;
-	ssize_t done = 0;
-	u32 stuck = 0;
-	int err = 0;
-
-	while (iov_iter_count(to)) {
-		loff_t pos = iocb->ki_pos, size = i_size_read(inode);
-		size_t offset, bytes, copied;
-		struct folio *folio;
-
-		if (pos >= size)
-			break;
-		if (fatal_signal_pending(current)) {
-			err = -EINTR;
-			break;
-		}
-		folio = rw_get_folio(iocb, hi, pos >> HM_PAGE_SHIFT, stuck, &err);
-		if (!folio)
-			break;
-		hugemap_race_point("read: has a folio, size from before");
-		/*
-		 * Read the size again after the lookup: the file may have been truncated. If it has
-		 * grown instead, the folio may lack the new data, so keep the smaller size.
-		 */
-		size = min(size, i_size_read(inode));
-		smp_rmb();
-		if (pos >= size) {
-			folio_put(folio);
-			break;
-		}
-		offset = pos - ((loff_t)folio->index << HM_PAGE_SHIFT);
-		bytes = min_t(size_t, folio_size(folio) - offset, iov_iter_count(to));
-		bytes = min_t(loff_t, bytes, size - pos);
-		if (!READ_ONCE(mount->opts.read_optimization))
-			bytes = min_t(size_t, bytes, HM_PAGE_SIZE - offset % HM_PAGE_SIZE);
-		hugemap_race_point("read: size known, not copied");
-		copied = rw_copy_out(folio, offset, bytes, to, bounce);
-		iocb->ki_pos += copied;
-		done += copied;
-		stuck = copied ? 0 : stuck + 1;
-		if (!copied)
-			err = rw_wait_target(to, bytes, stuck, &bounce);
-		if (err)
-			break;
-		cond_resched();
-	}
-	kfree(bounce);
-	hugemap_count(mount, HUGEMAP_C_COPIED_OUT_BYTES, done);
-	file_accessed(iocb->ki_filp);
-	/* A page that has left because the file shrank is beyond the end of the file. */
-	if (err == -ENODATA)
-		err = 0;
-	return done ?: err;
-}
-
-/* --- writing --------------------------------------------------------------------- */
-
 /* The units that a write takes at a time. */
-struct rw_batch {
+struct write_batch {
 	struct hm_unit *units;
 	u32 max;
 	struct hm_unit few[BATCH_SHORT];
@@ -176,7 +43,8 @@ struct rw_batch {
  * Make room for the units of a write of @bytes at @pos. An append of a few bytes costs less than an
  * allocation of BATCH units, which the kernel may fill with zeros.
  */
-static int rw_batch_init(struct hugemap_inode *hi, struct rw_batch *batch, loff_t pos, size_t bytes)
+static int write_batch_init(struct hugemap_inode *hi, struct write_batch *batch, loff_t pos,
+			    size_t bytes)
 {
 	bool optimized = READ_ONCE(hugemap_of(hi)->opts.write_optimization);
 
@@ -189,14 +57,14 @@ static int rw_batch_init(struct hugemap_inode *hi, struct rw_batch *batch, loff_
 	return batch->units ? 0 : -ENOMEM;
 }
 
-static void rw_batch_free(struct rw_batch *batch)
+static void write_batch_free(struct write_batch *batch)
 {
 	if (batch->units != batch->few)
 		kfree(batch->units);
 }
 
 /* Copy without faults, because the source may be a mapping of the folio that is written. */
-static size_t rw_copy_in(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *from)
+static size_t write_copy_in(struct folio *folio, size_t offset, size_t bytes, struct iov_iter *from)
 {
 	void *to = folio_address(folio) + offset;
 	size_t copied;
@@ -215,11 +83,11 @@ static size_t rw_copy_in(struct folio *folio, size_t offset, size_t bytes, struc
  * folio locked, or while the unit is being filled. Otherwise write-back would treat the data as
  * bytes beyond the end of the file.
  */
-static void rw_write_publish(struct hugemap_inode *hi, loff_t end)
+static void write_publish(struct hugemap_inode *hi, loff_t end)
 {
 	if (end > i_size_read(&hi->vfs_inode)) {
 		/*
-		 * Write the data before the size; pairs with smp_rmb() in hugemap_read_iter().
+		 * Write the data before the size; pairs with smp_rmb() in read.c.
 		 * Newer kernels have the barrier in i_size_write().
 		 */
 		smp_wmb();
@@ -231,7 +99,7 @@ static void rw_write_publish(struct hugemap_inode *hi, loff_t end)
  * Allocate blocks of the lower file for pages that are about to become dirty, so that accepted data
  * can be written: from the first to the last hole among them.
  */
-static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct hm_access access)
+static int write_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct hm_access access)
 {
 	u64 first = U64_MAX, last = 0, pgoff = start;
 	enum hm_node_kind kind;
@@ -270,8 +138,8 @@ static int rw_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, struct 
 }
 
 /* Write into a cached unit. 0: it is not cached. */
-static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			       struct hm_access access)
+static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+			    struct hm_access access)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t offset, bytes, copied;
@@ -303,11 +171,11 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 		return outcome == HM_STABLE ? hugemap_wait_stable(hi, pgoff) : 0;
 	}
 	hugemap_race_point("write: dirty, not copied");
-	copied = rw_copy_in(folio, offset, bytes, from);
+	copied = write_copy_in(folio, offset, bytes, from);
 	flush_dcache_folio(folio);
 	hugemap_race_point("write: copied, not the file's yet");
 	if (copied)
-		rw_write_publish(hi, pos + copied);
+		write_publish(hi, pos + copied);
 	folio_unlock(folio);
 	folio_put(folio);
 	hugemap_take_hints(hi, &unit);
@@ -317,7 +185,7 @@ static ssize_t rw_write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_
 }
 
 /* Return true if a write from @pos on overwrites all bytes of a unit that belong to the file. */
-static bool rw_write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
+static bool write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes, loff_t size)
 {
 	loff_t start = (loff_t)unit->pgoff << HM_PAGE_SHIFT;
 	loff_t end = start + ((loff_t)unit->npages << HM_PAGE_SHIFT);
@@ -326,15 +194,15 @@ static bool rw_write_covers(const struct hm_unit *unit, loff_t pos, size_t bytes
 }
 
 /* Copy the data into units that were taken for it. Return false if not all of it was copied. */
-static bool rw_copy_units(struct hugemap_inode *hi, const struct hm_unit *units, u32 n,
-			  struct iov_iter *from, size_t *done)
+static bool write_copy_units(struct hugemap_inode *hi, const struct hm_unit *units, u32 n,
+			     struct iov_iter *from, size_t *done)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
 		struct folio *folio = hugemap_frame_folio(hugemap_of(hi), units[i].frame);
 		size_t bytes = min_t(size_t, folio_size(folio), iov_iter_count(from));
-		size_t copied = rw_copy_in(folio, 0, bytes, from);
+		size_t copied = write_copy_in(folio, 0, bytes, from);
 
 		*done += copied;
 		if (copied < bytes)
@@ -346,8 +214,8 @@ static bool rw_copy_units(struct hugemap_inode *hi, const struct hm_unit *units,
 }
 
 /* Take up to @max adjacent units that the write covers. */
-static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes,
-			 struct hm_access access, struct hm_unit *units, u32 max)
+static u32 write_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes,
+			    struct hm_access access, struct hm_unit *units, u32 max)
 {
 	loff_t size = i_size_read(&hi->vfs_inode);
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
@@ -362,7 +230,7 @@ static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes,
 		outcome = hugemap_cache_fault(hi, pgoff, access, unit);
 		if (outcome != HM_FILL && outcome != HM_ZERO)
 			break;
-		if (!rw_write_covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
+		if (!write_covers(unit, pos, bytes, size) || (n && unit->npages > 1) ||
 		    hugemap_frame_prepare(hugemap_of(hi), unit)) {
 			hugemap_fill_cancel(hi, unit);
 			break;
@@ -379,11 +247,11 @@ static u32 rw_take_units(struct hugemap_inode *hi, loff_t pos, size_t bytes,
  * Complete a unit that was filled by the write. Extend the file to @end, but not beyond this unit:
  * the next unit is not dirty yet, so write-back would pass it and leave a hole in the lower file.
  */
-static void rw_write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *unit, loff_t end)
+static void write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *unit, loff_t end)
 {
 	loff_t unit_end = (loff_t)(unit->pgoff + unit->npages) << HM_PAGE_SHIFT;
 
-	rw_write_publish(hi, min(end, unit_end));
+	write_publish(hi, min(end, unit_end));
 	hugemap_race_point("write: the file's, not cached yet");
 	hm_fill_done(unit, 0, true);
 	hugemap_wake_unit(hugemap_of(hi), unit);
@@ -393,9 +261,9 @@ static void rw_write_fresh_done(struct hugemap_inode *hi, const struct hm_unit *
  * Write over units that are not cached, as far as the write covers them. 0: a unit has to be filled
  * first.
  */
-static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
-			      struct iov_iter *from, struct hm_access access,
-			      const struct rw_batch *batch)
+static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
+			   struct iov_iter *from, struct hm_access access,
+			   const struct write_batch *batch)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -407,12 +275,12 @@ static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk
 	if (pos % HM_PAGE_SIZE)
 		return 0;
 	filemap_invalidate_lock_shared(mapping);
-	n = rw_take_units(hi, pos, chunk, access, units, batch->max);
+	n = write_take_units(hi, pos, chunk, access, units, batch->max);
 	filemap_invalidate_unlock_shared(mapping);
 	if (!n)
 		return 0;
 	hugemap_race_point("write: has frames, not copied");
-	all = rw_copy_units(hi, units, n, from, &done);
+	all = write_copy_units(hi, units, n, from, &done);
 	if (all) {
 		hugemap_folio_insert(hi, units, n);
 		hugemap_race_point("write: in i_pages, not the file's yet");
@@ -420,7 +288,7 @@ static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk
 	for (i = 0; i < n; i++) {
 		hugemap_take_hints(hi, &units[i]);
 		if (all)
-			rw_write_fresh_done(hi, &units[i], pos + done);
+			write_fresh_done(hi, &units[i], pos + done);
 		else
 			hugemap_fill_cancel(hi, &units[i]);
 	}
@@ -436,8 +304,8 @@ static ssize_t rw_write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk
 }
 
 /* Do one step of a write. Return the bytes written, 0 to try again, or an error. */
-static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			     struct hm_access access, const struct rw_batch *batch)
+static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+			  struct hm_access access, const struct write_batch *batch)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t chunk =
@@ -456,18 +324,18 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
 	/* Fault the source in, because the copies do not serve faults. */
 	if (fault_in_iov_iter_readable(from, chunk) == chunk)
 		return -EFAULT;
-	err = rw_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
+	err = write_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
 	if (hugemap_has_no_room(err) && hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO) {
 		hugemap_drop_huge(hi, pgoff, hugemap_pages(pos + chunk));
 		access.size = HM_SIZE_BASE;
-		err = rw_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
+		err = write_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
 	}
 	if (err)
 		return err;
 	hugemap_race_point("write: room below, not cached");
-	written = rw_write_cached(hi, pos, from, access);
+	written = write_cached(hi, pos, from, access);
 	if (!written)
-		written = rw_write_fresh(hi, pos, chunk, from, access, batch);
+		written = write_fresh(hi, pos, chunk, from, access, batch);
 	if (written)
 		return written == -EFAULT ? 0 : written;
 	return hugemap_fill_page(hi, pgoff, access);
@@ -478,8 +346,8 @@ static ssize_t rw_write_some(struct hugemap_inode *hi, loff_t pos, struct iov_it
  * the source and the target at once. Copy through a buffer of one block instead, because each
  * attempt may evict a block of the source and one of the target.
  */
-static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-				struct hm_access access, const struct rw_batch *batch, void *buffer)
+static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
+			     struct hm_access access, const struct write_batch *batch, void *buffer)
 {
 	struct kvec kvec = { .iov_base = buffer };
 	struct iov_iter iter;
@@ -492,7 +360,7 @@ static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov
 		return -EFAULT;
 	iov_iter_kvec(&iter, ITER_SOURCE, &kvec, 1, kvec.iov_len);
 	while (written >= 0 && iov_iter_count(&iter)) {
-		written = rw_write_some(hi, pos + done, &iter, access, batch);
+		written = write_some(hi, pos + done, &iter, access, batch);
 		if (written > 0)
 			done += written;
 		if (!written && fatal_signal_pending(current))
@@ -505,15 +373,15 @@ static ssize_t rw_write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov
 }
 
 /* Write all data of @from. Use the bounce buffer if the direct copies make no progress. */
-static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
+static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct iov_iter *from)
 {
 	struct hm_access access = hugemap_access(iocb->ki_filp);
 	u32 stuck = 0;
-	struct rw_batch batch;
+	struct write_batch batch;
 	ssize_t done = 0, err;
 	void *bounce = NULL;
 
-	err = rw_batch_init(hi, &batch, iocb->ki_pos, iov_iter_count(from));
+	err = write_batch_init(hi, &batch, iocb->ki_pos, iov_iter_count(from));
 	if (err)
 		return err;
 	while (iov_iter_count(from)) {
@@ -531,9 +399,9 @@ static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct
 			}
 		}
 		if (bounce)
-			written = rw_write_bounced(hi, iocb->ki_pos, from, access, &batch, bounce);
+			written = write_bounced(hi, iocb->ki_pos, from, access, &batch, bounce);
 		else
-			written = rw_write_some(hi, iocb->ki_pos, from, access, &batch);
+			written = write_some(hi, iocb->ki_pos, from, access, &batch);
 		stuck = written ? 0 : stuck + 1;
 		if (written < 0) {
 			err = written;
@@ -544,13 +412,13 @@ static ssize_t rw_write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct
 		cond_resched();
 	}
 	kvfree(bounce);
-	rw_batch_free(&batch);
+	write_batch_free(&batch);
 	hugemap_count(hugemap_of(hi), HUGEMAP_C_COPIED_IN_BYTES, done);
 	return done ?: err;
 }
 
 /* Update the lower file as if it had been written: its times, and its set-id bits. */
-static int rw_touch_lower(struct inode *inode, struct file *lower)
+static int write_touch_lower(struct inode *inode, struct file *lower)
 {
 	struct inode *inode_lower = file_inode(lower);
 	int err;
@@ -567,7 +435,7 @@ static int rw_touch_lower(struct inode *inode, struct file *lower)
  * get this error now, because write-back could not report it to the writer. The limit may be less
  * than s_maxbytes (ext4 without extents), but a seek reveals it.
  */
-static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_t end)
+static loff_t write_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_t end)
 {
 	loff_t middle;
 
@@ -588,7 +456,7 @@ static loff_t rw_lower_maximum(const struct hugemap_inode *hi, loff_t now, loff_
  * A change that leaves the lower file as it is. The lower file ends at the end of the upper file,
  * or before it.
  */
-static ssize_t rw_give_room(void *arg)
+static ssize_t write_give_room(void *arg)
 {
 	return 0;
 }
@@ -618,7 +486,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 		iov_iter_truncate(from, old - iocb->ki_pos);
 		end = old;
 	} else if (end > old) {
-		longest = rw_lower_maximum(hi, old, end);
+		longest = write_lower_maximum(hi, old, end);
 		if (iocb->ki_pos >= longest)
 			return -EFBIG;
 		cut = end - longest;
@@ -627,7 +495,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	}
 	if (lower) {
 		hugemap_start_write_lower(hi);
-		ret = rw_touch_lower(inode, lower);
+		ret = write_touch_lower(inode, lower);
 		hugemap_end_write_lower(hi);
 		if (ret)
 			return ret;
@@ -640,7 +508,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	}
 	if (end > old)
 		hugemap_make_room(hi, end);
-	ret = rw_write_all(hi, iocb, from);
+	ret = write_all(hi, iocb, from);
 	/* The caller counts the rest of the iterator. */
 	iov_iter_reexpand(from, iov_iter_count(from) + cut);
 	hugemap_race_point("write: done, room beyond it");
@@ -648,7 +516,7 @@ ssize_t hugemap_write_locked(struct kiocb *iocb, struct iov_iter *from)
 	if (hm_file_size(hi->hfile) > i_size_read(inode) && lower) {
 		hugemap_start_write_lower(hi);
 		if (hugemap_change_lower(inode, i_size_read(inode), LLONG_MAX, HUGEMAP_DISCARD,
-					 rw_give_room, NULL)) {
+					 write_give_room, NULL)) {
 			/*
 			 * Units that cannot be written stay, with the data beyond the end of the
 			 * file in the last one.
