@@ -106,9 +106,10 @@ void record_result(long result)
 {
 	if ((result != -EPERM && result != -EACCES) || !record_page || record_page->refused)
 		return;
-	record_page->refused = 1;
 	if (record_verbose)
 		record_print("steering", "a filter of system calls refuses scans or advice");
+	/* Once this is visible, the program may end at any time: print the line before. */
+	record_page->refused = 1;
 }
 
 void record_why(struct steer_map *told, const char *what, const char *why)
