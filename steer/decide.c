@@ -31,6 +31,8 @@
  */
 #define USE_TRIAL 32u
 #define USE_MEMORY 64u
+/* After this many used pages, a process that has read few of them uses holes or cached pages. */
+#define USE_UNREAD 64u
 /* A mapping without an access for that long leaves its memory to the others. */
 #define SHARE_MS 10000u
 #define PROBE_FIRST_MS 1000u
@@ -159,6 +161,8 @@ static bool policy_guess_pays(const struct hm_advisor *a)
 	if (a->end - a->first <= SOON_READ)
 		return true;
 	if (a->facts.writable || !a->facts.read || (!a->read && a->facts.cached))
+		return false;
+	if (a->used >= USE_UNREAD && a->read < a->used / 16)
 		return false;
 	return a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * a->used;
 }
