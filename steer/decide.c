@@ -145,6 +145,8 @@ static void policy_count_use(struct hm_advisor *a)
 		a->read /= 2;
 		a->used /= 2;
 	}
+	/* Pages that were cached before are used without a read. Do not count more than reads. */
+	a->used = policy_least(a->used, USE_MEMORY * policy_window(a));
 }
 
 /*

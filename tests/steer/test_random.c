@@ -239,6 +239,33 @@ static void guess_is_judged_by_its_last_reads(void **state)
 }
 
 /*
+ * The program touches cached pages for a long time, many times the pages that it reads. Then the
+ * kernel's guess reads pages that the program does not use.
+ */
+static void use_of_cached_pages_is_soon_forgotten(void **state)
+{
+	struct hm_touch run;
+	struct world w;
+	u64 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	for (i = 0; i < 20; i++) {
+		w.a.facts.read = 1 + i;
+		w.a.facts.used = i * PAGES;
+		run = (struct hm_touch){ i, i + 1 };
+		hm_advisor_look(&w.a, &run, 1, i);
+	}
+	for (i = 0; w.a.mode == HM_MODE_NORMAL && i < 240; i++) {
+		w.a.facts.read += w.window;
+		run.start = any_page(PAGES);
+		run.end = run.start + 1;
+		hm_advisor_look(&w.a, &run, 1, 100 + i);
+	}
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	world_end(&w);
+}
+
+/*
  * Files that fit into memory one by one, but not together. Each of them gets single pages, and
  * neither a file as a whole nor the rest of its regions is requested.
  */
@@ -291,6 +318,7 @@ int main(void)
 		cmocka_unit_test(guess_that_reads_unused_pages_ends),
 		cmocka_unit_test(pages_of_holes_are_read_one_by_one),
 		cmocka_unit_test(guess_is_judged_by_its_last_reads),
+		cmocka_unit_test(use_of_cached_pages_is_soon_forgotten),
 		cmocka_unit_test(small_files_that_share_memory_are_random),
 		cmocka_unit_test(hot_part_is_read_at_once),
 	};
