@@ -171,8 +171,10 @@ class Reports(Case):
     def test_a_program_that_closes_standard_error(self):
         """As coreutils do before they exit. The library must not write to a file that reuses fd 2."""
         path = self.make_file("data", 16 * MB)
-        program = ("import mmap, os, sys\n"
+        program = ("import ctypes, mmap, os, sys\n"
+                   "page = ctypes.CDLL(None).hugemap_run_page\npage.restype = ctypes.c_void_p\n"
                    "f = os.open(sys.argv[1], os.O_RDWR)\nm = mmap.mmap(f, 0)\nm[::4096]\n"
+                   "while not page(): pass\n"  # The monitor begins it.
                    "os.close(2)\nassert os.dup(f) == 2\n")
         with open(path, "rb") as file:
             before = file.read()
