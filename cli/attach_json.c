@@ -48,22 +48,32 @@ static json_int_t attach_json_bytes(uint64_t count)
 	return (json_int_t)(count * PAGE_BYTES);
 }
 
-static json_t *attach_json_map(const struct watched *map)
+static json_t *attach_json_hint_cost(const struct attach *attach, const struct watched *map)
+{
+	char cost[128], text[192];
+	const char *name = watched_hint_cost(attach, map, cost, sizeof(cost));
+
+	if (!name)
+		return json_null();
+	snprintf(text, sizeof(text), "%s: %s", name, cost);
+	return json_string(text);
+}
+
+static json_t *attach_json_map(const struct attach *attach, const struct watched *map)
 {
 	uint64_t column[PICTURE_COLUMNS];
 
-	return json_pack("{s:o, s:I, s:I, s:b, s:b, s:s, s:o, s:I, s:I, s:I, s:I, s:f, s:o, s:o}",
-			 "path", cli_json_text(map->area.path), "offset",
-			 (json_int_t)map->area.offset, "bytes", (json_int_t)watched_bytes(map),
-			 "writable", map->area.writable, "ended", map->ended, "pattern",
-			 watched_pattern_name(watched_pattern(map)), "hints",
-			 attach_json_hints(map->area.hints), "touched_bytes",
-			 attach_json_bytes(map->touched), "resident_bytes",
-			 attach_json_bytes(watched_resident(map, column)), "huge_bytes",
-			 (json_int_t)map->huge, "ahead_bytes", (json_int_t)map->ahead_bytes,
-			 "row_seconds", map->picture.row_seconds, "touched_pages",
-			 attach_json_picture(&map->picture), "sampled",
-			 attach_json_sampled(&map->picture));
+	return json_pack(
+		"{s:o, s:I, s:I, s:b, s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:f, s:o, s:o}",
+		"path", cli_json_text(map->area.path), "offset", (json_int_t)map->area.offset,
+		"bytes", (json_int_t)watched_bytes(map), "writable", map->area.writable, "ended",
+		map->ended, "pattern", watched_pattern_name(watched_pattern(map)), "hints",
+		attach_json_hints(map->area.hints), "hint_cost", attach_json_hint_cost(attach, map),
+		"touched_bytes", attach_json_bytes(map->touched), "resident_bytes",
+		attach_json_bytes(watched_resident(map, column)), "huge_bytes",
+		(json_int_t)map->huge, "ahead_bytes", (json_int_t)map->ahead_bytes, "row_seconds",
+		map->picture.row_seconds, "touched_pages", attach_json_picture(&map->picture),
+		"sampled", attach_json_sampled(&map->picture));
 }
 
 int attach_write_json(const struct attach *attach)
@@ -75,7 +85,7 @@ int attach_write_json(const struct attach *attach)
 	int err;
 
 	for (i = 0; i < attach->count; i++)
-		json_array_append_new(list, attach_json_map(attach->maps[i]));
+		json_array_append_new(list, attach_json_map(attach, attach->maps[i]));
 	root = json_pack("{s:i, s:o, s:f, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:b, s:o}", "pid",
 			 (int)attach->pid, "name", cli_json_text(attach->name), "seconds", now->at,
 			 "helped", attach->advising, "minor_faults",

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "attach_state.h"
 
+#include "hint.h"
+
+#include <sys/mman.h>
+
 /* A process with fewer faults that wait, in all and a second, hardly waits for a device. */
 #define USAGE_WAITS 100u
 #define USAGE_WAITS_PER_S 10.0
@@ -25,6 +29,59 @@ enum hm_pattern watched_pattern(const struct watched *map)
 		if (map->scans[pattern] > (most ? map->scans[most] : 0))
 			most = pattern;
 	return most;
+}
+
+/*
+ * The pattern shows which kind of accesses the new pages belong to. The runs of pages do not: this
+ * command scans so often that an access in order appears as many short runs.
+ */
+static struct hint_use watched_hint_use(const struct attach *attach, const struct watched *map)
+{
+	struct hint_use use = {
+		.faults = attach->now.major - attach->begin.major,
+		.read = (attach->now.read_bytes - attach->begin.read_bytes) / PAGE_BYTES,
+	};
+
+	switch (watched_pattern(map)) {
+	case HM_PATTERN_STREAM:
+	case HM_PATTERN_STREAMS:
+	case HM_PATTERN_BACKWARD:
+		use.long_pages = map->touched;
+		break;
+	case HM_PATTERN_RANDOM:
+	case HM_PATTERN_CHUNKS:
+		use.short_pages = map->touched;
+		/* Each place maps a region under MADV_HUGEPAGE, and some pages otherwise. */
+		use.runs = map->area.hints & HINT_HUGE ? map->touched / REGION_PAGES : map->touched;
+		break;
+	default:
+		break;
+	}
+	return use;
+}
+
+const char *watched_hint_cost(const struct attach *attach, const struct watched *map, char *text,
+			      size_t size)
+{
+	static const struct {
+		unsigned int hint;
+		int advice;
+	} hints[] = {
+		{ HINT_RANDOM, MADV_RANDOM },
+		{ HINT_SEQUENTIAL, MADV_SEQUENTIAL },
+		{ HINT_HUGE, MADV_HUGEPAGE },
+	};
+	struct hint_use use = watched_hint_use(attach, map);
+	bool fits = watched_bytes(map) <= attach->memory / 2;
+	size_t i;
+
+	for (i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+		if (!(map->area.hints & hints[i].hint) || !hint_hurts(&use, hints[i].advice, fits))
+			continue;
+		hint_describe(&use, hints[i].advice, map->advisor.facts.window, text, size);
+		return hint_name(hints[i].advice);
+	}
+	return NULL;
 }
 
 /* The number of bits from bit @from on, below bit @to. */

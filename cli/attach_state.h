@@ -94,6 +94,7 @@ struct attach_settings {
  * @first: when a page was newly mapped for the first time; .at < 0 = not yet
  * @advised: when advice began
  * @watch_ns: CPU time of the watching
+ * @memory: bytes that the process can have cached; 0 = not known
  * @private: state of attach_watch.c
  */
 struct attach {
@@ -107,6 +108,7 @@ struct attach {
 	bool steered, advising;
 	struct usage begin, now, recent, latest, first, advised;
 	uint64_t watch_ns;
+	uint64_t memory;
 	struct attach_private *private;
 };
 
@@ -120,6 +122,13 @@ enum hm_pattern watched_pattern(const struct watched *map);
 const char *watched_pattern_name(enum hm_pattern pattern);
 /* Number of pages that are mapped; @column: the number of each column. */
 uint64_t watched_resident(const struct watched *map, uint64_t column[PICTURE_COLUMNS]);
+
+/*
+ * Find out whether the program's own advice for a mapping makes it slower. If so, return its name,
+ * and set @text to the cost in words; else return NULL.
+ */
+const char *watched_hint_cost(const struct attach *attach, const struct watched *map, char *text,
+			      size_t size);
 
 /* Did many page faults of the process wait for a device from @from to @to? */
 bool usage_waits(const struct usage *from, const struct usage *to);

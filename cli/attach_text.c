@@ -232,6 +232,17 @@ static void text_add_done(struct report *report, const struct watched *map)
 		text_add_sentences(report, "Done: nothing.");
 }
 
+static void text_add_hint_cost(struct report *report, const struct watched *map)
+{
+	char cost[128];
+	const char *name = watched_hint_cost(report->attach, map, cost, sizeof(cost));
+
+	if (name)
+		text_add_sentences(report,
+				   "%s costs time: %s. `hugemap run --override-hints` replaces it.",
+				   name, cost);
+}
+
 static void text_add_map(struct report *report, const struct watched *map, bool picture)
 {
 	uint64_t column[PICTURE_COLUMNS], pages = watched_resident(map, column);
@@ -257,6 +268,7 @@ static void text_add_map(struct report *report, const struct watched *map, bool 
 		text_add_sentences(report, "The program gives advice here itself (%s): left alone.",
 				   hints_text(map->area.hints, hints));
 	text_add_pattern(report, map);
+	text_add_hint_cost(report, map);
 	if (!map->area.hints)
 		text_add_help(report, map);
 	if (report->attach->settings.advise)

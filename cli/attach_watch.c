@@ -48,7 +48,6 @@ struct attach_private {
 	uint64_t begin, last, faulted;
 	uint64_t faults;
 	uint64_t rescan_at, hints_at, usage_at, memory_at;
-	uint64_t memory;
 	struct hm_shared shared;
 	uint64_t cpu; /* CPU time of this thread at the last step, without .act_ns */
 	uint64_t act_ns; /* CPU time of advice, which does not count as time of scans */
@@ -386,7 +385,7 @@ static void watch_new_pages(struct attach *attach, struct watched *map, uint32_t
 		picture_touch(&map->picture, p->runs[i].start - map->advisor.first,
 			      p->runs[i].end - map->advisor.first);
 	}
-	map->advisor.facts.memory = p->memory / PAGE_BYTES;
+	map->advisor.facts.memory = attach->memory / PAGE_BYTES;
 	map->advisor.facts.shared = p->shared;
 	hm_advisor_look(&map->advisor, p->runs, n, p->last / MS);
 	map->scans[map->advisor.pattern]++;
@@ -481,7 +480,7 @@ static void watch_periodic_work(struct attach *attach, uint64_t now)
 
 	if (now >= p->memory_at) {
 		snprintf(path, sizeof(path), "/proc/%d/cgroup", attach->pid);
-		p->memory = memory_for_cache_of(path);
+		attach->memory = memory_for_cache_of(path);
 		p->memory_at = now + MEMORY_NS;
 	}
 	if (p->lost || (now >= p->rescan_at && watch_has_called_exec(p)))

@@ -31,6 +31,7 @@ static const struct cli_option options[] = {
 	{ "include", "GLOB", 'i', "only files whose name matches; may be given again" },
 	{ "exclude", "GLOB", 'x', "not these; may be given again" },
 	{ "min-size", "SIZE", 'm', "leave smaller mappings alone (default: 16M)" },
+	{ "override-hints", NULL, 'o', "replace madvise() hints that make the program slower" },
 	{},
 };
 
@@ -70,6 +71,7 @@ static struct setting {
 	{ 'i', LIST, "include", "HUGEMAP_RUN_INCLUDE", NULL },
 	{ 'x', LIST, "exclude", "HUGEMAP_RUN_EXCLUDE", NULL },
 	{ 'm', SIZE, "min-size", "HUGEMAP_RUN_MIN_SIZE", NULL },
+	{ 'o', FLAG, "override-hints", "HUGEMAP_RUN_OVERRIDE_HINTS", NULL },
 };
 
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))

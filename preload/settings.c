@@ -96,6 +96,8 @@ void settings_read(char *const *environment)
 		return;
 	settings.least = settings_size(environment_get(environment, "HUGEMAP_RUN_MIN_SIZE"));
 	settings.verbose = settings_flag(environment_get(environment, "HUGEMAP_RUN_VERBOSE"));
+	settings.override_hints =
+		settings_flag(environment_get(environment, "HUGEMAP_RUN_OVERRIDE_HINTS"));
 	settings.summary = settings_flag(environment_get(environment, "HUGEMAP_RUN_SUMMARY"));
 	settings.include = settings_text(environment_get(environment, "HUGEMAP_RUN_INCLUDE"));
 	settings.exclude = settings_text(environment_get(environment, "HUGEMAP_RUN_EXCLUDE"));

@@ -13,6 +13,7 @@
  * @on: the settings were read, and HUGEMAP_RUN_OFF is not set
  * @summary: print a summary when the program ends
  * @verbose: print each decision
+ * @override_hints: replace advice of the program that makes it slower
  * @least: in bytes; smaller mappings are not reported
  * @include: globs, separated by colons; NULL = all files
  * @exclude: globs, separated by colons; NULL = no files
@@ -24,6 +25,7 @@ struct settings {
 	bool on;
 	bool summary;
 	bool verbose;
+	bool override_hints;
 	uint64_t least;
 	const char *include;
 	const char *exclude;

@@ -35,6 +35,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 		return;
 	steer.least = settings.least;
 	steer.verbose = settings.verbose;
+	steer.override_hints = settings.override_hints;
 	steer.rank = settings.rank;
 	steer_configure(&steer);
 	if (settings.summary)

@@ -103,7 +103,7 @@ static void tell_map(const struct steer_map *map, char line[LINE])
 
 /*
  * Returns whether tell_mapped() counts the pages of all mappings. Mappings with hints of the
- * program are not scanned, and a filter of system calls may refuse scans.
+ * program are scanned once a second, and a filter of system calls may refuse scans.
  */
 static bool tell_scans_all(const struct steer_page *page)
 {

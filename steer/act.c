@@ -32,7 +32,7 @@
 /* Devices whose properties are kept. */
 #define ACT_DEVICES 8u
 
-bool act_ending;
+bool act_ending, act_override_hints;
 u64 act_ns, act_cpu_ns, act_ahead_bytes;
 static u32 act_advising;
 static u64 act_start, act_end; /* the range of that advice; set before it */
@@ -229,6 +229,17 @@ bool act_sync_all(void)
 		if (map->orphan && !map->changed)
 			map_drop(map);
 	}
+	return true;
+}
+
+bool act_replace_hint(struct map *map)
+{
+	int back = map->hint[0].advice == MADV_HUGEPAGE ? MADV_NOHUGEPAGE : MADV_NORMAL;
+	long result;
+
+	if (map->moving || !act_change(map, map->advisor.first, map->advisor.end, back, &result))
+		return false;
+	map_replace_hint(map);
 	return true;
 }
 

@@ -23,6 +23,14 @@ bool act_sync(struct map *map);
 /* Call act_sync() for all mappings. Forget each orphan whose advice is taken back. */
 bool act_sync_all(void);
 
+/* Replace hints of the program that make it slower. */
+extern bool act_override_hints;
+/*
+ * Take the program's hint for a whole mapping back, so that the policy decides. Return false, and
+ * change nothing, if an event waits.
+ */
+bool act_replace_hint(struct map *map);
+
 /* Carry out the policy's answers to the last look at a mapping. */
 void act_advices(struct map *map);
 

@@ -127,6 +127,7 @@ void map_publish(const struct map *map)
 		.start = map->start,
 		.bytes = map->bytes,
 		.hinted = map->nhints,
+		.replaced = map->replaced,
 		.ever = map->advised,
 		.random = given & HM_MODE_RANDOM,
 		.huge = given & HM_MODE_HUGE,
@@ -167,6 +168,8 @@ void map_child(void)
 		if (at->huge)
 			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0,
 			     0);
+		if (at->replaced)
+			call(SYS_madvise, (long)at->start, (long)at->bytes, at->replaced, 0, 0, 0);
 	}
 	if (map_end_used)
 		memset(map_memory()->advised, 0, map_end_used * sizeof(struct advised));
@@ -338,6 +341,16 @@ void map_shorten(struct map *map, u64 end)
 		map_keep(map, map->start, end);
 }
 
+void map_restore_hint(struct map *map)
+{
+	if (!map->replaced)
+		return;
+	map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end, map->replaced, true };
+	map->nhints = 1;
+	map->replaced = 0;
+	map->changed = true;
+}
+
 /*
  * Stop steering a mapping. Its wanted mode is NORMAL from now on, so act_sync() takes its advice
  * back.
@@ -349,6 +362,7 @@ void map_leave(struct map *map)
 	map_end_record(map);
 	map_end_room(map);
 	map->orphan = map->changed = true;
+	map_restore_hint(map);
 	for (i = 0; i < map->npieces; i++)
 		map->piece[i].mode = HM_MODE_NORMAL;
 	map_publish(map);

@@ -11,6 +11,7 @@
 
 #include "policy.h"
 #include "events.h"
+#include "hint.h"
 #include "page.h"
 
 #include <sys/mman.h>
@@ -67,6 +68,9 @@ struct hint {
  * @tried: bytes that were touched while huge pages were allowed
  * @touched: bytes that were touched since @judged_written was set
  * @judged_written: bytes that the process had made dirty when scan_judge() judged it last
+ * @passed_at: time at which the last pass ended
+ * @hint_use: accesses while a hint covers the mapping
+ * @replaced: the hint for the whole mapping that act_replace_hint() has replaced; 0 = none
  * @seen: a bit for each page: mapped at the last look
  * @before: a bit for each page: mapped when the last round of hot.c passed it
  * @hot: a bit for each page: the program used it again soon after it had been unmapped
@@ -86,6 +90,9 @@ struct map {
 	u64 pass_ns, scan_ns;
 	u64 huge, tried, touched, judged_written;
 	u64 hot_passed;
+	u64 passed_at;
+	struct hint_use hint_use;
+	int replaced;
 	unsigned long *seen, *before, *hot;
 	size_t room;
 	struct hm_advisor advisor;
@@ -196,12 +203,14 @@ static inline u64 map_earlier(u64 a, u64 b)
  * @bytes: of the mapping; 0 = the entry of the table is free
  * @ever: there was advice at any time: the kernel may have several areas
  * @hinted: the program's own advice may lie among it
+ * @replaced: see struct map
  */
 struct advised {
 	u64 start, bytes;
 	bool random, huge;
 	bool ever;
 	bool hinted;
+	int replaced;
 };
 
 /**
@@ -252,6 +261,9 @@ void map_trim(struct map *map);
 /* Reduce a mapping to a range of its addresses, because the rest is gone. */
 void map_keep(struct map *map, u64 start, u64 end);
 
+/* Make the hint count again that map_replace_hint() has replaced. act_sync() gives it again. */
+void map_restore_hint(struct map *map);
+
 /* --- map_pieces.c --- */
 
 /*
@@ -262,6 +274,8 @@ bool map_split(struct map *map, u64 start, u64 end, enum hm_mode mode);
 /* Treat the whole mapping as hinted, so that the monitor gives no advice in it. */
 void map_hint_all(struct map *map);
 void map_add_hint(struct map *map, struct hint hint);
+/* The hint for the whole mapping does not count any more. */
+void map_replace_hint(struct map *map);
 /* Remove a range from all hints of a mapping. */
 void map_remove_hints(struct map *map, u64 start, u64 end);
 

@@ -155,6 +155,7 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 	memcpy(new->hint, old->hint, sizeof(new->hint));
 	map_set_pieces(new, old->npieces);
 	new->nhints = old->nhints;
+	new->replaced = old->replaced;
 	for (i = 0; i < new->npieces; i++) {
 		new->piece[i].start = map_later(new->piece[i].start, at) - at + first;
 		new->piece[i].end = map_later(new->piece[i].end, at) - at + first;
@@ -214,6 +215,9 @@ static void map_hint(const struct event *event)
 			continue;
 		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
 		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
+		/* The program has chosen anew, for a part at least. */
+		map->replaced = 0;
+		map->hint_use = (struct hint_use){};
 		map_remove_hints(map, from, to);
 		/* Without a piece for the hint, all of the mapping is left to the kernel. */
 		if (!map_split(map, from, to, HM_MODE_NORMAL))

@@ -101,6 +101,15 @@ void map_add_hint(struct map *map, struct hint hint)
 		map->hint[map->nhints++] = hint;
 }
 
+void map_replace_hint(struct map *map)
+{
+	map->replaced = map->hint[0].advice;
+	map->nhints = 0;
+	map->hint_use = (struct hint_use){};
+	map->advised = true;
+	map_publish(map);
+}
+
 void map_remove_hints(struct map *map, u64 start, u64 end)
 {
 	struct hint old[MAP_HINTS];

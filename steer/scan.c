@@ -11,6 +11,7 @@
 #include "memory.h"
 #include "pace.h"
 #include "record.h"
+#include "say.h"
 #include "state.h"
 
 #include <string.h>
@@ -174,6 +175,10 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 		touched += (scan_runs[i].end - scan_runs[i].start) * PAGE_BYTES;
 	if (map->told)
 		map->told->touched += touched;
+	if (map_is_hinted(map)) {
+		hint_count(&map->hint_use, scan_runs, n);
+		return;
+	}
 	if (!map->nhints && map->advisor.mode & HM_MODE_HUGE)
 		map->tried += touched;
 	map->touched += touched;
@@ -253,9 +258,42 @@ static u64 scan_range(struct map *map, u64 at, u64 end, u64 now, bool fresh)
 	return at ? at : end;
 }
 
+/*
+ * A pass has reached the end of a mapping with a hint for all of it. Report the hint if it makes
+ * the program slower, or replace it.
+ */
+static void scan_judge_hint(struct map *map)
+{
+	struct hint_use *use = &map->hint_use;
+	int advice = map->hint[0].advice;
+	char text[120], what[40];
+	struct say say;
+
+	hint_end_pass(use, scan_major, scan_blocks / (PAGE_BYTES / 512));
+	if (!hint_hurts(use, advice, map->bytes <= scan_memory / 2) ||
+	    (!act_override_hints && !hint_must_report(use)))
+		return;
+	hint_describe(use, advice, map->advisor.facts.window, text, sizeof(text));
+	say_into(&say, what, sizeof(what));
+	say_text(&say, hint_name(advice));
+	if (!act_override_hints) {
+		say_text(&say, " costs time");
+	} else if (act_replace_hint(map)) {
+		say_text(&say, " is replaced");
+		if (map->told)
+			map->told->pattern = STEER_UNKNOWN;
+	} else {
+		return;
+	}
+	record_why(map->told, what, text);
+}
+
 /* A pass has reached the end of a mapping. */
 static void scan_end_pass(struct map *map)
 {
+	if (map_is_hinted(map))
+		scan_judge_hint(map);
+	map->passed_at = scan_last;
 	/*
 	 * The kernel has had enough time to map huge pages. If it has mapped none, it never will.
 	 */
@@ -305,7 +343,7 @@ static void scan_slice(struct map *map, u64 now, bool slow)
 		map->slice = map->at;
 	map->at = scan_range(map, map->at, scan_slice_end(map, map->at), now, !slow);
 	map->slice_end = map->at;
-	map->slice_at = slow ? now : 0;
+	map->slice_at = slow && !map_is_hinted(map) ? now : 0;
 	used = scan_charge();
 	scan_slice_credit -= (s64)used;
 	map->scan_ns += used;
@@ -324,17 +362,27 @@ static bool scan_is_slow(void)
 	u64 sum = 0;
 
 	for_each_map(map)
-		sum += map->pass_ns > map->scan_ns ? map->pass_ns : map->scan_ns;
+		if (!map_is_hinted(map))
+			sum += map->pass_ns > map->scan_ns ? map->pass_ns : map->scan_ns;
 	return sum * 2 * PACE_SHARE > SCAN_ANSWER_NS;
 }
 
 /*
- * Skip a mapping that gets no advice, for example because the program has given a hint for all of
- * it.
+ * A hint of the program covers a mapping. Its scans only show whether the hint fits, so they take a
+ * tenth of the time of scans at most.
  */
+static bool scan_hint_waits(const struct map *map)
+{
+	u64 pause = map_later(HINT_SCAN_NS, 10 * PACE_SHARE * map->pass_ns);
+
+	return map_is_hinted(map) && map->at == map->start && map->passed_at &&
+	       scan_last - map->passed_at < pause;
+}
+
+/* Skip a mapping that gets no advice now. */
 static bool scan_skips(const struct map *map)
 {
-	return map->orphan || map->moving || map->unsettled || map_is_hinted(map);
+	return map->orphan || map->moving || map->unsettled || scan_hint_waits(map);
 }
 
 /* Scan slices until their credit is spent, or until each mapping was scanned completely once. */

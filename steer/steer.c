@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 #include "steer.h"
 
+#include "act.h"
 #include "call.h"
 #include "events.h"
 #include "map.h"
@@ -55,6 +56,7 @@ void steer_configure(const struct steer_settings *chosen)
 	if (chosen->least)
 		steer_least = chosen->least;
 	watch_verbose = chosen->verbose;
+	act_override_hints = chosen->override_hints;
 	record_rank = chosen->rank ? chosen->rank : "";
 	/* Without the handler, a child of fork() would take itself for its parent. */
 	if (!steer_owner && pthread_atfork(NULL, NULL, steer_child))

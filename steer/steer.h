@@ -26,11 +26,13 @@
  * struct steer_settings - settings that a caller may make once, before the first mapping
  * @least: bytes of the shortest mapping to steer; 0 = STEER_LEAST_DEFAULT
  * @verbose: print a line on standard error for each decision
+ * @override_hints: replace advice of the program that makes it slower
  * @rank: of the process in an MPI program, for these lines; NULL or "" = none
  */
 struct steer_settings {
 	uint64_t least;
 	bool verbose;
+	bool override_hints;
 	const char *rank;
 };
 

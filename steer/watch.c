@@ -291,8 +291,10 @@ static void watch_end(void)
 	for (;;) {
 		word = events_word();
 		watch_take_events(false);
-		for_each_map(map)
+		for_each_map(map) {
 			map->changed = true;
+			map_restore_hint(map);
+		}
 		if (act_sync_all())
 			break;
 		events_sleep(word, MS, SLEEP_UNTIL_EVENT);

@@ -83,6 +83,8 @@ class Settings(Case):
         self.assertEqual(found["HUGEMAP_RUN_MIN_SIZE"], str(5 * MB))
         self.assertEqual(found["HUGEMAP_RUN_SUMMARY"], "no")
         self.assertNotIn("HUGEMAP_RUN_VERBOSE", found)
+        self.assertNotIn("HUGEMAP_RUN_OVERRIDE_HINTS", found)
+        self.assertEqual(self.settings("--override-hints")["HUGEMAP_RUN_OVERRIDE_HINTS"], "1")
 
     def test_globs_add_up(self):
         found = self.settings("--include", "*.a", "--include", "/b/*", HUGEMAP_RUN_INCLUDE="*.c")

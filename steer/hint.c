@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+#include "hint.h"
+
+#include "say.h"
+
+#include <sys/mman.h>
+
+/* A run of at most this many pages is an access to a single place. */
+#define HINT_SHORT 32u
+/* Fewer pages in order, or fewer single places, prove nothing. */
+#define HINT_PAGES 1024u
+#define HINT_PLACES 64u
+/* Accesses of one kind must outnumber those of the other kind so many times. */
+#define HINT_TIMES 3u
+/* Reads beyond the used pages cost little up to this multiple of these pages. */
+#define HINT_READ_TIMES 4u
+
+void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		u64 pages = runs[i].end - runs[i].start;
+
+		use->runs += pages <= REGION_PAGES;
+		if (pages <= HINT_SHORT)
+			use->short_pages += pages;
+		else if (pages <= REGION_PAGES)
+			use->medium_pages += pages;
+		else
+			use->long_pages += pages;
+	}
+}
+
+void hint_end_pass(struct hint_use *use, u64 faults, u64 read)
+{
+	if (use->passes++) {
+		use->faults += faults - use->faults_before;
+		use->read += read - use->read_before;
+	} else {
+		use->long_pages = use->medium_pages = use->short_pages = use->runs = 0;
+	}
+	use->faults_before = faults;
+	use->read_before = read;
+}
+
+static u64 hint_ordered(const struct hint_use *use)
+{
+	return use->long_pages + use->medium_pages;
+}
+
+/* The program waits for each page of a file that it reads in order. */
+static bool hint_random_hurts(const struct hint_use *use)
+{
+	u64 ordered = hint_ordered(use);
+
+	return ordered >= HINT_PAGES && ordered > HINT_TIMES * use->short_pages &&
+	       use->faults >= ordered / 2;
+}
+
+/* The kernel reads far more than the program uses. */
+static bool hint_sequential_hurts(const struct hint_use *use)
+{
+	return use->runs >= HINT_PLACES && use->short_pages > HINT_TIMES * hint_ordered(use) &&
+	       use->read > HINT_READ_TIMES * use->short_pages;
+}
+
+static bool hint_huge_hurts(const struct hint_use *use)
+{
+	return use->runs >= HINT_PLACES &&
+	       use->short_pages + use->medium_pages > HINT_TIMES * use->long_pages &&
+	       use->read > use->runs * (REGION_PAGES / 2);
+}
+
+bool hint_hurts(const struct hint_use *use, int advice, bool fits)
+{
+	switch (advice) {
+	case MADV_RANDOM:
+		return hint_random_hurts(use);
+	case MADV_SEQUENTIAL:
+		return !fits && hint_sequential_hurts(use);
+	case MADV_HUGEPAGE:
+		return !fits && hint_huge_hurts(use);
+	default:
+		return false;
+	}
+}
+
+bool hint_must_report(struct hint_use *use)
+{
+	u64 accesses = use->faults + use->runs;
+
+	if (accesses < 2 * use->reported)
+		return false;
+	use->reported = accesses;
+	return true;
+}
+
+const char *hint_name(int advice)
+{
+	switch (advice) {
+	case MADV_RANDOM:
+		return "MADV_RANDOM";
+	case MADV_SEQUENTIAL:
+		return "MADV_SEQUENTIAL";
+	case MADV_HUGEPAGE:
+		return "MADV_HUGEPAGE";
+	default:
+		return NULL;
+	}
+}
+
+static void hint_describe_random(const struct hint_use *use, u64 window, struct say *say)
+{
+	u64 reads = use->faults < hint_ordered(use) ? use->faults : hint_ordered(use);
+
+	say_text(say, "the program reads it in order, ");
+	say_number(say, reads);
+	say_text(say, " reads of 4 KB");
+	if (window < 2)
+		return;
+	say_text(say, "; without it ");
+	say_number(say, (reads + window - 1) / window);
+	say_text(say, " of ");
+	say_number(say, window * 4);
+	say_text(say, " KB");
+}
+
+void hint_describe(const struct hint_use *use, int advice, u64 window, char *text, size_t size)
+{
+	struct say say;
+
+	say_into(&say, text, size);
+	if (advice == MADV_RANDOM) {
+		hint_describe_random(use, window, &say);
+		return;
+	}
+	say_text(&say, "the program reads single places, ");
+	say_number(&say, use->read / 256);
+	say_text(&say, " MB for ");
+	say_number(&say, use->runs);
+	say_text(&say, " places");
+}

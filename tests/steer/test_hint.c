@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/* The cost of the program's own hints, and their replacement. */
+#include "common.h"
+
+#include "hint.h"
+
+static struct hint_use watched(const struct hm_touch *runs, u32 n, u64 faults, u64 read)
+{
+	struct hint_use use = {};
+
+	hint_end_pass(&use, 100, 1000);
+	hint_count(&use, runs, n);
+	hint_end_pass(&use, 100 + faults, 1000 + read);
+	return use;
+}
+
+/* @n runs of @pages pages at a distance of 1,000 pages each. */
+static struct hint_use places(u32 n, u64 pages, u64 faults, u64 read)
+{
+	struct hm_touch runs[200];
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		runs[i] = (struct hm_touch){ 1000ull * i, 1000ull * i + pages };
+	return watched(runs, n, faults, read);
+}
+
+static void random_hint_hurts_in_order(void **state)
+{
+	const struct hm_touch stream[] = { { 0, 4096 } };
+	struct hint_use use = watched(stream, 1, 4096, 4096);
+	char text[120];
+
+	assert_true(hint_hurts(&use, MADV_RANDOM, true));
+	hint_describe(&use, MADV_RANDOM, 32, text, sizeof(text));
+	assert_string_equal(text, "the program reads it in order, 4096 reads of 4 KB; without it "
+				  "128 of 128 KB");
+	/* Cached pages need no read. */
+	use = watched(stream, 1, 10, 10);
+	assert_false(hint_hurts(&use, MADV_RANDOM, true));
+	use = places(200, 1, 200, 200);
+	assert_false(hint_hurts(&use, MADV_RANDOM, true));
+	/* Runs of 256 KB at random places are read page by page, too. */
+	use = places(100, 64, 6400, 6400);
+	assert_true(hint_hurts(&use, MADV_RANDOM, true));
+}
+
+static void sequential_hint_hurts_single_places(void **state)
+{
+	struct hint_use use = places(200, 16, 200, 200 * 256);
+	char text[120];
+
+	assert_true(hint_hurts(&use, MADV_SEQUENTIAL, false));
+	hint_describe(&use, MADV_SEQUENTIAL, 32, text, sizeof(text));
+	assert_string_equal(text, "the program reads single places, 200 MB for 200 places");
+	/* What fits into memory is read once, and may be used later. */
+	assert_false(hint_hurts(&use, MADV_SEQUENTIAL, true));
+	use = places(200, 600, 200, 200 * 600);
+	assert_false(hint_hurts(&use, MADV_SEQUENTIAL, false));
+}
+
+static void huge_hint_hurts_single_places(void **state)
+{
+	/* Each place reads two regions, and maps one. */
+	struct hint_use use = places(100, 512, 100, 100 * 1024);
+
+	assert_true(hint_hurts(&use, MADV_HUGEPAGE, false));
+	assert_false(hint_hurts(&use, MADV_HUGEPAGE, true));
+	use = places(100, 990, 100, 100 * 1024);
+	assert_false(hint_hurts(&use, MADV_HUGEPAGE, false));
+}
+
+static void pages_before_the_first_scan_do_not_count(void **state)
+{
+	const struct hm_touch stream[] = { { 0, 4096 } };
+	struct hint_use use = {};
+
+	hint_count(&use, stream, 1);
+	hint_end_pass(&use, 4096, 4096);
+	assert_false(hint_hurts(&use, MADV_RANDOM, true));
+}
+
+static void report_comes_again_when_counts_double(void **state)
+{
+	struct hint_use use = places(100, 64, 6400, 6400);
+
+	assert_true(hint_must_report(&use));
+	assert_false(hint_must_report(&use));
+	use.faults *= 3;
+	assert_true(hint_must_report(&use));
+}
+
+/* Map the file with MADV_RANDOM, and read it in order from the disk, until a condition holds. */
+#define READ_HINTED_UNTIL(fd, at, condition)                                \
+	do {                                                                \
+		int round_;                                                 \
+		for (round_ = 0; round_ < 20 && !(condition); round_++) {   \
+			CHECK(!madvise((void *)(at), SIZE, MADV_DONTNEED)); \
+			forget_cached(fd);                                  \
+			in_order(at, SIZE, false);                          \
+		}                                                           \
+		CHECK(condition);                                           \
+	} while (0)
+
+static char *map_hinted(int fd)
+{
+	char *at = map_file(fd, PROT_READ, MAP_SHARED);
+
+	CHECK(!madvise(at, SIZE, MADV_RANDOM));
+	steer_hint(at, SIZE, MADV_RANDOM);
+	return at;
+}
+
+static bool is_reported(const char *at, const char *words)
+{
+	const struct steer_map *told = told_of(at);
+
+	return told && strstr(told->why, words);
+}
+
+static void cost_is_reported(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = map_hinted(fd);
+
+	READ_HINTED_UNTIL(fd, at, is_reported(at, "MADV_RANDOM costs time: the program reads it"));
+	CHECK(has_pattern(at, STEER_HINTED) && has_flag(at, " rr"));
+}
+
+static void override(void)
+{
+	const struct steer_settings settings = { .override_hints = true };
+
+	steer_configure(&settings);
+}
+
+/* When the monitor ends, the hint of the program counts again. */
+static void hint_is_replaced(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	override();
+	at = map_hinted(fd);
+	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
+	READ_HINTED_UNTIL(fd, at, has_pattern(at, STEER_STREAM));
+	CHECK(!has_flag(at, " rr"));
+	steer_alone();
+	CHECK(has_flag(at, " rr") && !has_flag(at, " hg"));
+}
+
+/* A child of fork() has no monitor, so the hint of the program counts there. */
+static void child_has_the_hint(void)
+{
+	int fd = open_file(O_RDONLY), status;
+	char *at;
+	pid_t child;
+
+	override();
+	at = map_hinted(fd);
+	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
+	child = fork();
+	if (!child)
+		_exit(!has_flag(at, " rr"));
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && !status);
+}
+
+/* The program gives another hint after the monitor has replaced the first one. */
+static void new_hint_counts(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	override();
+	at = map_hinted(fd);
+	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
+	CHECK(!madvise(at, SIZE, MADV_SEQUENTIAL));
+	steer_hint(at, SIZE, MADV_SEQUENTIAL);
+	WAIT_FOR(has_pattern(at, STEER_HINTED));
+	steer_alone();
+	CHECK(has_flag(at, " sr"));
+}
+
+RUN(cost_is_reported)
+RUN(hint_is_replaced)
+RUN(child_has_the_hint)
+RUN(new_hint_counts)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_hint_hurts_in_order),
+		cmocka_unit_test(sequential_hint_hurts_single_places),
+		cmocka_unit_test(huge_hint_hurts_single_places),
+		cmocka_unit_test(pages_before_the_first_scan_do_not_count),
+		cmocka_unit_test(report_comes_again_when_counts_double),
+		cmocka_unit_test(cost_is_reported_test),
+		cmocka_unit_test(hint_is_replaced_test),
+		cmocka_unit_test(child_has_the_hint_test),
+		cmocka_unit_test(new_hint_counts_test),
+	};
+
+	return cmocka_run_group_tests(tests, new_group, end_group);
+}
