@@ -2,6 +2,7 @@
 /*
  * Memory for the data of a mapping. The program's thread takes it, in its own call, and the
  * monitor gives it back. Most rooms come from memory that is there already, without a system call.
+ * No room lies in a hole that the program has made: see room_ranges in room.c.
  */
 #ifndef HM_STEER_ROOM_H
 #define HM_STEER_ROOM_H

@@ -49,8 +49,8 @@ static struct thread watch_thread;
 
 /*
  * All memory of the monitor, but for the ring and struct map_memory. watch_start() maps it once,
- * inside a call of the program that maps memory. If the monitor mapped memory at another time, the
- * kernel could place it in a hole that the program has just made for its own MAP_FIXED mapping.
+ * inside a call of the program that maps memory. At other times a program may expect that its
+ * address space does not change.
  */
 static struct own {
 	char thread[THREAD_BYTES];

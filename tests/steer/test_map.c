@@ -205,6 +205,36 @@ static void rooms_are_used_again(void)
 	CHECK(other && (other < slots->slot[0] || other >= slots->slot[ROOM_SLOTS]));
 }
 
+static bool overlaps(const char *at, size_t bytes, const char *hole, size_t hole_bytes)
+{
+	return at < hole + hole_bytes && hole < at + bytes;
+}
+
+/*
+ * The program may map a hole again by MAP_FIXED, so no room may lie there. The holes are larger
+ * than all rooms together: without a hint, the kernel would fill one of them.
+ */
+static void rooms_lie_in_no_hole(void)
+{
+	const size_t hole = 256 * MB, room = MB;
+	char *at =
+		mmap(NULL, 3 * hole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *made, *before = NULL;
+	void *once = NULL;
+	u32 i;
+
+	CHECK(at != MAP_FAILED && !munmap(at + hole, hole));
+	for (i = 0; i < 128; i++) {
+		made = i % 2 ? room_map(room - 1) : room_take(room - 1);
+		CHECK(made && !overlaps(made, room, at, 3 * hole));
+		/* Rooms share page tables. */
+		CHECK(!before || made == before + room);
+		memset(made, 1, room);
+		before = made;
+	}
+	CHECK(room_map_once(&once, room) && !overlaps(once, room, at, 3 * hole));
+}
+
 RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_leaves_its_place)
@@ -213,6 +243,7 @@ RUN(areas_are_few)
 RUN(entries_are_small)
 RUN(table_grows)
 RUN(rooms_are_used_again)
+RUN(rooms_lie_in_no_hole)
 
 int main(void)
 {
@@ -225,6 +256,7 @@ int main(void)
 		cmocka_unit_test(entries_are_small_test),
 		cmocka_unit_test(table_grows_test),
 		cmocka_unit_test(rooms_are_used_again_test),
+		cmocka_unit_test(rooms_lie_in_no_hole_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -315,6 +315,34 @@ static void no_monitor_no_memory(void)
 	map_without_monitor();
 }
 
+/* Reserve addresses. Nothing else is there. */
+static void reserve(uintptr_t start, size_t bytes)
+{
+	CHECK(mmap((void *)start, bytes, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+		   0) == (void *)start);
+}
+
+/* ThreadSanitizer reserves these addresses. */
+static void other_places_are_found(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	reserve((uintptr_t)64 << 40, (size_t)16 << 40);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	IN_ORDER_UNTIL(at, false, has_pattern(at, STEER_STREAM));
+}
+
+/* The program uses all addresses at which the monitor may have its memory. */
+static void no_place_no_monitor(void)
+{
+	reserve((uintptr_t)64 << 40, (size_t)16 << 40);
+	reserve((uintptr_t)256 << 30, (size_t)64 << 30);
+	map_without_monitor();
+	map_without_monitor();
+}
+
 /* --- page size --- */
 
 /* A kernel with larger base pages refuses an address that is no multiple of their size. */
@@ -557,6 +585,8 @@ RUN(filter_that_kills)
 RUN(filter_that_allows_little)
 RUN(without_huge_pages)
 RUN(no_monitor_no_memory)
+RUN(other_places_are_found)
+RUN(no_place_no_monitor)
 RUN(pages_of_16_kb_are_refused)
 RUN(pages_of_64_kb_are_refused)
 RUN(devices_are_found)
@@ -577,6 +607,8 @@ int main(void)
 		cmocka_unit_test(filter_that_allows_little_test),
 		cmocka_unit_test(without_huge_pages_test),
 		cmocka_unit_test(no_monitor_no_memory_test),
+		cmocka_unit_test(other_places_are_found_test),
+		cmocka_unit_test(no_place_no_monitor_test),
 		cmocka_unit_test(pages_of_16_kb_are_refused_test),
 		cmocka_unit_test(pages_of_64_kb_are_refused_test),
 		cmocka_unit_test(devices_are_found_test),

@@ -290,6 +290,34 @@ static void holes_stay_empty(void)
 	}
 }
 
+/*
+ * The program has a hole in its address space before it maps its first file. Later it maps the hole
+ * again. Memory of the monitor must not lie there: it would be replaced, and the program would end.
+ */
+static void hole_of_the_program_stays_empty(void)
+{
+	const size_t hole = SIZE / 2;
+	int fd = open_file(O_RDONLY), i;
+	char *at, *file;
+	size_t n;
+
+	at = mmap(NULL, 3 * hole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	CHECK(at != MAP_FAILED && !munmap(at + hole, hole));
+	for (i = 0; i < 20; i++) {
+		/* The file is larger than the hole. */
+		file = map_file(fd, PROT_READ, MAP_SHARED);
+		WAIT_FOR(told_of(file));
+		CHECK(mmap(at + hole, hole, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at + hole);
+		in_order(file, 8 * MB, false);
+		unmap_file(file);
+		for (n = 0; n < hole; n += PAGE)
+			CHECK(!at[hole + n]);
+		CHECK(!munmap(at + hole, hole));
+	}
+	CHECK(threads_now() <= 2);
+}
+
 static int handler_fd;
 
 static void map_in_handler(int number)
@@ -482,6 +510,7 @@ RUN(record_locks_stay)
 RUN(fork_goes_on)
 RUN(ends_with_the_last)
 RUN(holes_stay_empty)
+RUN(hole_of_the_program_stays_empty)
 RUN(handlers_may_map)
 RUN(nothing_piles_up)
 RUN(program_stays_as_it_was)
@@ -506,6 +535,7 @@ int main(void)
 		cmocka_unit_test(fork_goes_on_test),
 		cmocka_unit_test(ends_with_the_last_test),
 		cmocka_unit_test(holes_stay_empty_test),
+		cmocka_unit_test(hole_of_the_program_stays_empty_test),
 		cmocka_unit_test(handlers_may_map_test),
 		cmocka_unit_test(nothing_piles_up_test),
 		cmocka_unit_test(program_stays_as_it_was_test),
