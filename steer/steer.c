@@ -238,7 +238,7 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	 */
 	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
 			steer_concerns(old, old_length);
-	uint32_t stops = watch_stops();
+	uint32_t ends = watch_ends();
 	bool advised = concerns && steer_put_moving(&event);
 	long at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new, 0);
 
@@ -248,9 +248,10 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 		steer_put_moved(&event, at, length, flags);
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
-	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes.
+	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third
+	 * thread may have called setuid() before CPU 1 puts MOVING.
 	 */
-	if (!advised || watch_stops() == stops)
+	if (!advised || !watch_may_end_since(ends))
 		return (void *)at;
 	if (!call_failed(at))
 		steer_take_back(at, length);

@@ -38,7 +38,7 @@
 bool watch_verbose;
 
 static int watch_barred; /* number of watch_stop() calls without a watch_allow() yet */
-static uint32_t watch_stopped; /* number of watch_stop() calls */
+static uint32_t watch_ended; /* number of monitors that have taken all their advice back */
 /* The kernel, or a rule for this process, does not allow the thread. */
 #ifdef HM_NO_WATCH
 static bool watch_cannot = true;
@@ -299,6 +299,7 @@ static void watch_end(void)
 			break;
 		events_sleep(word, MS, SLEEP_UNTIL_EVENT);
 	}
+	__atomic_add_fetch(&watch_ended, 1, __ATOMIC_SEQ_CST);
 	for_each_map(map)
 		map_drop(map);
 	act_ending = false;
@@ -409,7 +410,6 @@ void watch_stop(void)
 	const struct timespec pause = { .tv_nsec = 20000 };
 
 	__atomic_add_fetch(&watch_barred, 1, __ATOMIC_SEQ_CST);
-	__atomic_add_fetch(&watch_stopped, 1, __ATOMIC_SEQ_CST);
 	while (state_is(STARTING))
 		call(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 	/* A thread that is about to end by itself may begin again for an event. */
@@ -419,9 +419,18 @@ void watch_stop(void)
 	} while (!thread_wait_gone(&watch_thread));
 }
 
-uint32_t watch_stops(void)
+uint32_t watch_ends(void)
 {
-	return __atomic_load_n(&watch_stopped, __ATOMIC_SEQ_CST);
+	return __atomic_load_n(&watch_ended, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * A monitor that is RUNNING at the first load takes the caller's events before it ends. One that
+ * has ended before this load has counted its end before it changed the state.
+ */
+bool watch_may_end_since(uint32_t ends)
+{
+	return state_is(STOPPING) || watch_ends() != ends;
 }
 
 void watch_allow(void)

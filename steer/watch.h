@@ -23,8 +23,13 @@ bool watch_is_thread(int number);
  */
 void watch_stop(void);
 void watch_allow(void);
-/* Returns the number of calls of watch_stop() so far. */
-uint32_t watch_stops(void);
+/* Returns the number of monitors that have taken all their advice back, because they end. */
+uint32_t watch_ends(void);
+/*
+ * Return whether such an end has come since watch_ends() returned @ends, or may come before the
+ * monitor takes an event that the caller has put.
+ */
+bool watch_may_end_since(uint32_t ends);
 /*
  * Wait until the monitor gives no advice in a range, except MADV_WILLNEED. The caller has put an
  * event about the range, so the monitor begins none afterwards. The wait lasts for one madvise(),

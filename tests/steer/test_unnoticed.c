@@ -2,6 +2,7 @@
 /* The monitor thread has no effect on the program, on the file and on other processes. */
 #include "common.h"
 
+#include "call.h"
 #include "wrap.h"
 
 #include <dirent.h>
@@ -9,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -89,14 +91,21 @@ static void alone(void)
 
 static volatile sig_atomic_t got, got_by;
 
-static bool stops_in_move;
+static void (*in_move)(void);
 
 /* The thread that calls mremap() calls this function just before. */
 void __wrap_watch_wait_advice(uint64_t start, uint64_t bytes)
 {
+	void (*run)(void) = in_move;
+
 	__real_watch_wait_advice(start, bytes);
-	if (!stops_in_move)
-		return;
+	in_move = NULL;
+	if (run)
+		run();
+}
+
+static void stop(void)
+{
 	steer_alone();
 	steer_alone_end();
 }
@@ -111,9 +120,8 @@ static char *move_and_stop(size_t length, int flags, char **old)
 	*old = map_file(fd, PROT_READ, MAP_SHARED);
 	CHECK(new != MAP_FAILED);
 	IN_ORDER_UNTIL(*old, false, has_flag(*old + SIZE - PAGE, " hg"));
-	stops_in_move = true;
+	in_move = stop;
 	new = steer_remap(*old, SIZE, length, flags, new);
-	stops_in_move = false;
 	CHECK(threads_now() == 1);
 	return new;
 }
@@ -131,6 +139,143 @@ static void moved_mapping_has_no_advice_without_monitor(void)
 	CHECK(new == (void *)-EINVAL && !has_flag(old + SIZE - PAGE, " hg"));
 }
 
+/* Map a file, and read it in order until the monitor gives advice for the whole mapping. */
+static char *map_advised(int fd)
+{
+	char *at = map_file(fd, PROT_READ, MAP_SHARED);
+
+	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
+	return at;
+}
+
+static bool is_advised(const char *at)
+{
+	return has_flag(at + SIZE - PAGE, " hg") || has_flag(at + SIZE - PAGE, " rr");
+}
+
+static char *reserve(void)
+{
+	char *at = mmap(NULL, SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CHECK(at != MAP_FAILED);
+	return at;
+}
+
+static bool waits_in_stop;
+static sem_t stop_began, move_began, stop_ended;
+
+/* The thread that calls setuid() calls this function before the monitor knows of it. */
+bool __wrap_state_change(enum state from, enum state to)
+{
+	if (to == STOPPING && waits_in_stop) {
+		waits_in_stop = false;
+		sem_post(&stop_began);
+		sem_wait(&move_began);
+	}
+	return __real_state_change(from, to);
+}
+
+static void *stop_beside_move(void *unused)
+{
+	(void)unused;
+	stop();
+	sem_post(&stop_ended);
+	return NULL;
+}
+
+static void let_stop_end(void)
+{
+	sem_post(&move_began);
+	sem_wait(&stop_ended);
+}
+
+/* setuid() begins before mremap(), and the monitor ends after it. */
+static void move_within_a_stop_leaves_no_advice(void)
+{
+	char *at = map_advised(open_file(O_RDONLY)), *new = reserve();
+	pthread_t stopper;
+
+	waits_in_stop = true;
+	in_move = let_stop_end;
+	CHECK(!pthread_create(&stopper, NULL, stop_beside_move, NULL));
+	sem_wait(&stop_began);
+	CHECK(steer_remap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
+	CHECK(!is_advised(new));
+}
+
+static bool holds_end, end_held;
+
+/* The monitor calls this function. It must use no function of the C library. */
+bool __wrap_act_sync_all(void)
+{
+	bool done = __real_act_sync_all();
+
+	while (done && act_ending && __atomic_load_n(&holds_end, __ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&end_held, true, __ATOMIC_SEQ_CST);
+		call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+	}
+	return done;
+}
+
+static void wait_for_last_event(void)
+{
+	pthread_t stopper;
+
+	CHECK(!pthread_create(&stopper, NULL, stop_beside_move, NULL));
+	WAIT_FOR(__atomic_load_n(&end_held, __ATOMIC_SEQ_CST));
+}
+
+/* mremap() returns after the monitor has taken its last event, and before the monitor has ended. */
+static void move_beside_the_last_event_leaves_no_advice(void)
+{
+	char *at = map_advised(open_file(O_RDONLY)), *new = reserve();
+
+	holds_end = true;
+	in_move = wait_for_last_event;
+	CHECK(steer_remap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
+	__atomic_store_n(&holds_end, false, __ATOMIC_SEQ_CST);
+	sem_wait(&stop_ended);
+	CHECK(!is_advised(new));
+}
+
+static pthread_barrier_t race;
+
+/* Wait for up to a few hundred microseconds, in steps of a few nanoseconds. */
+static void race_wait(uint64_t turns)
+{
+	pthread_barrier_wait(&race);
+	while (turns--)
+		__asm__ volatile("" ::: "memory");
+}
+
+static void *stop_once(void *turns)
+{
+	race_wait((uintptr_t)turns);
+	stop();
+	return NULL;
+}
+
+/* One thread calls setuid() at any time while another one moves the mapping. */
+static void moves_beside_stops_leave_no_advice(void)
+{
+	int fd = open_file(O_RDONLY), i;
+	pthread_t stopper;
+	char *at, *new;
+
+	CHECK(!pthread_barrier_init(&race, NULL, 2));
+	for (i = 0; i < 20; i++) {
+		forget_cached(fd);
+		at = map_advised(fd);
+		new = reserve();
+		CHECK(!pthread_create(&stopper, NULL, stop_once,
+				      (void *)(random_number() % 20000)));
+		race_wait(random_number() % 20000);
+		CHECK(steer_remap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
+		CHECK(!pthread_join(stopper, NULL) && !is_advised(new));
+		unmap_file(new);
+	}
+}
+
 /* The kernel has several areas of the mapping, and moves only one. */
 static void advised_part_does_not_hinder_a_move(void)
 {
@@ -140,7 +285,7 @@ static void advised_part_does_not_hinder_a_move(void)
 	forget_cached(fd);
 	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
 	CHECK(!madvise(at + SIZE / 2, SIZE / 4, MADV_NOHUGEPAGE));
-	stops_in_move = true;
+	in_move = stop;
 	CHECK((intptr_t)steer_remap(at, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL) > 0);
 }
 
@@ -503,6 +648,9 @@ RUN(file_is_left_alone)
 RUN(comes_and_goes)
 RUN(alone)
 RUN(moved_mapping_has_no_advice_without_monitor)
+RUN(move_within_a_stop_leaves_no_advice)
+RUN(move_beside_the_last_event_leaves_no_advice)
+RUN(moves_beside_stops_leave_no_advice)
 RUN(advised_part_does_not_hinder_a_move)
 RUN(signals)
 RUN(locks_go)
@@ -528,6 +676,9 @@ int main(void)
 		cmocka_unit_test(comes_and_goes_test),
 		cmocka_unit_test(alone_test),
 		cmocka_unit_test(moved_mapping_has_no_advice_without_monitor_test),
+		cmocka_unit_test(move_within_a_stop_leaves_no_advice_test),
+		cmocka_unit_test(move_beside_the_last_event_leaves_no_advice_test),
+		cmocka_unit_test(moves_beside_stops_leave_no_advice_test),
 		cmocka_unit_test(advised_part_does_not_hinder_a_move_test),
 		cmocka_unit_test(signals_test),
 		cmocka_unit_test(locks_go_test),

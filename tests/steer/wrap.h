@@ -10,6 +10,7 @@
 #include "area.h"
 #include "events.h"
 #include "look.h"
+#include "state.h"
 
 uint64_t __real_look(const struct looker *looker, uint64_t start, uint64_t end, uint64_t base,
 		     unsigned long *seen, struct hm_touch *runs, uint32_t *n, uint64_t *huge);
@@ -31,6 +32,12 @@ void __wrap_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 
 void __real_watch_wait_advice(uint64_t start, uint64_t bytes);
 void __wrap_watch_wait_advice(uint64_t start, uint64_t bytes);
+
+bool __real_state_change(enum state from, enum state to);
+bool __wrap_state_change(enum state from, enum state to);
+
+bool __real_act_sync_all(void);
+bool __wrap_act_sync_all(void);
 
 bool __wrap_act_may_read(void);
 bool __wrap_act_mark_accessed(const struct map *map, u64 start, u64 end);
