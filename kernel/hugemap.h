@@ -247,6 +247,7 @@ struct hugemap_mount {
 	spinlock_t idle_lock; /* - */
 	struct list_head idle; /* idle_lock: hugemap_data.idle, inodes to release: evict.c */
 	atomic_t dirtied_claimed; /* A: units that became dirty while claimed for eviction */
+	atomic_t claimed_again; /* A: those of @dirtied_claimed that were claimed again at once */
 	int awaited; /* A: value of @dirtied_claimed at the last hugemap_wait_claims() */
 
 	/* counters and histograms, per CPU */

@@ -45,18 +45,39 @@ void hugemap_evict_teardown(void)
 }
 
 /*
+ * The next claim of the unit may come before the report:
+ *
+ *   CPU 0: ends its claim of a unit to which a device has stored meanwhile; has not reported it yet
+ *   CPU 1: reclaim begins a section of hugemap_files_srcu, and claims the unit
+ *   CPU 2: a sync that began before this section waits only for the section of CPU 0
+ *
+ * CPU 1 finds the flag. CPU 0 counts the second claim before its own section ends, or before it
+ * releases the invalidate_lock. So CPU 2 sees the count, and waits for the second claim as well.
+ */
+void hugemap_report_dirtied(struct hugemap_inode *hi, u64 pgoff, struct folio *folio)
+{
+	struct hugemap_mount *mount = hugemap_of(hi);
+	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);
+	struct hm_unit ignored;
+
+	if (!folio_test_dirty(folio) || hm_fault(hi->hfile, pgoff, access, &ignored) != HM_BUSY)
+		return;
+	atomic_inc(&mount->dirtied_claimed);
+	atomic_inc(&mount->claimed_again);
+}
+
+/*
  * The unit stays: its folio is pinned, locked, mapped or mlocked. The unit may have become dirty
  * while it was claimed.
  */
 static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
-	struct hugemap_mount *mount = hugemap_of(hi);
-	struct folio *folio = hugemap_frame_folio(mount, unit->frame);
-	struct hm_unit ignored;
+	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 
 	/* After hm_evict_done() the unit is no longer claimed, so hold a reference. */
 	folio_get(folio);
 	hm_evict_done(unit, HM_EVICT_BUSY);
+	hugemap_race_point("evict: stays, not reported as dirty");
 	/*
 	 * The folio may become dirty at the same time, for example because a device unpins it:
 	 *
@@ -66,9 +87,7 @@ static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
 	 * Both sides have full barriers. So CPU 0 sees the flag, or CPU 1 sees that the claim has
 	 * ended and reports the store to the core itself.
 	 */
-	if (folio_test_dirty(folio))
-		hm_fault(unit->file, unit->pgoff,
-			 HM_ACCESS(.write = true, .cached_only = true, .again = true), &ignored);
+	hugemap_report_dirtied(hi, unit->pgoff, folio);
 	folio_put(folio);
 }
 
@@ -561,15 +580,27 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 	}
 }
 
+bool hugemap_claims_pending(struct hugemap_mount *mount)
+{
+	/* Pairs with the release below: this sync sees what the sync that waited has seen. */
+	return smp_load_acquire(&mount->awaited) != atomic_read(&mount->dirtied_claimed);
+}
+
 void hugemap_wait_claims(struct hugemap_mount *mount)
 {
-	int dirtied = atomic_read(&mount->dirtied_claimed);
+	int dirtied = atomic_read(&mount->dirtied_claimed), again;
 
-	/* Pairs with the release below: this sync sees what the sync that waited has seen. */
-	if (smp_load_acquire(&mount->awaited) == dirtied)
+	if (!hugemap_claims_pending(mount))
 		return;
-	/* A claim ends before its section does, with the final state of the unit. */
-	synchronize_srcu_expedited(&hugemap_files_srcu);
+	/*
+	 * A claim ends before its section does, with the final state of the unit. Units that are
+	 * claimed again need another round: see hugemap_report_dirtied(). Another round is rare,
+	 * because the second claim has to come within a few instructions.
+	 */
+	do {
+		again = atomic_read(&mount->claimed_again);
+		synchronize_srcu_expedited(&hugemap_files_srcu);
+	} while (atomic_read(&mount->claimed_again) != again);
 	smp_store_release(&mount->awaited, dirtied);
 }
 

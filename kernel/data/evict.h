@@ -25,10 +25,21 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 			  enum hm_evict_result result);
 
 /*
- * Wait until the core knows each unit that became dirty while it was claimed for eviction. A
- * sync calls this before it looks for dirty units.
+ * A claim of a unit has ended, and the unit stays. Report it to the core if a device made it dirty
+ * meanwhile. The caller has a reference to the folio, and is in a section of hugemap_files_srcu or
+ * holds the invalidate_lock exclusively.
+ */
+void hugemap_report_dirtied(struct hugemap_inode *hi, u64 pgoff, struct folio *folio);
+
+/*
+ * Wait until the core knows each unit that became dirty while it was claimed for eviction. A sync
+ * calls this before it looks for dirty units of a file. It holds the invalidate_lock meanwhile, so
+ * that no change of the lower file has a claim, or passes one to reclaim.
  */
 void hugemap_wait_claims(struct hugemap_mount *mount);
+
+/* Return true if hugemap_wait_claims() would wait. */
+bool hugemap_claims_pending(struct hugemap_mount *mount);
 
 /* Drop the cached units of a range of pages: all of them, or the clean and unmapped ones. */
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all);

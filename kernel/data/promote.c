@@ -20,6 +20,7 @@
 #include <linux/pagemap.h>
 #include <linux/slab.h>
 
+#include "evict.h"
 #include "folio.h"
 #include "index.h"
 #include "io.h"
@@ -153,17 +154,16 @@ static void promote_note_dirtied(struct hugemap_promotion *p)
 	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
 		u64 pgoff = p->core.unit.pgoff + i;
 		struct hm_unit unit;
+		enum hm_state state = hm_peek(p->hi->hfile, pgoff, &unit);
 		struct folio *folio;
 
-		if (hm_peek(p->hi->hfile, pgoff, &unit) != HM_CLEAN || unit.npages > 1)
+		/* Reclaim may have claimed the page already. */
+		if ((state != HM_CLEAN && state != HM_EVICTING) || unit.npages > 1)
 			continue;
 		folio = hugemap_unit_folio(p->hi, &unit);
 		if (!folio)
 			continue;
-		if (folio_test_dirty(folio))
-			hm_fault(p->hi->hfile, pgoff,
-				 HM_ACCESS(.write = true, .cached_only = true, .again = true),
-				 &unit);
+		hugemap_report_dirtied(p->hi, pgoff, folio);
 		folio_put(folio);
 	}
 }
@@ -285,6 +285,7 @@ static bool promote_finish(struct hugemap_promotion *p, enum hm_promote_result *
 			*why = promote_claimed(p);
 			if (*why)
 				hm_promote_unclaim(&p->core);
+			hugemap_race_point("promote: released, not reported as dirty");
 		}
 		ended = !*why;
 		if (*why)

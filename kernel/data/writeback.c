@@ -584,9 +584,12 @@ static bool writeback_may_be_dirty(struct hugemap_inode *hi)
 
 	if (!smp_load_acquire(&hi->hfile))
 		return false;
-	hugemap_wait_claims(hugemap_of(hi));
-	/* A change of the lower file may have claimed dirty units. */
+	/*
+	 * A change of the lower file may have claimed dirty units. It holds the lock until it has
+	 * reported them, or has counted those that reclaim has claimed again.
+	 */
 	filemap_invalidate_lock_shared(mapping);
+	hugemap_wait_claims(hugemap_of(hi));
 	dirty = hm_file_dirty_pages(hi->hfile);
 	filemap_invalidate_unlock_shared(mapping);
 	return dirty;
@@ -659,15 +662,15 @@ int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
 
 /*
  * Return true if a sync may skip the file. A device may store to a page that a change of the lower
- * file has claimed as clean. The change counts this page as dirty before it releases the
- * invalidate_lock. So test the lock before the number of dirty pages.
+ * file has claimed as clean. Before the change releases the invalidate_lock, it counts this page as
+ * dirty, or as claimed again if reclaim has claimed it since. So test the lock before both counts.
  */
 static bool writeback_is_clean(struct hugemap_inode *hi)
 {
 	if (rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
 		return false;
 	smp_rmb(); /* pairs with the release in up_write() */
-	return !hm_file_dirty_pages(hi->hfile);
+	return !hugemap_claims_pending(hugemap_of(hi)) && !hm_file_dirty_pages(hi->hfile);
 }
 
 int hugemap_data_sync(struct hugemap_mount *mount)

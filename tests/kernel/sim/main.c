@@ -76,10 +76,12 @@ static void usage(FILE *out)
 {
 	fputs("usage: hugemap-sim-kernel [--seed N | --seeds A..B] [--steps M] [--verbose]\n"
 	      "       hugemap-sim-kernel --progress [--seed N | --seeds A..B] [--verbose]\n"
+	      "       hugemap-sim-kernel --claims [--seed N | --seeds A..B] [--verbose]\n"
 	      "\n"
 	      "Run the kernel engine in a simulated Linux with power cuts, M steps for each seed\n"
 	      "(default: 1000000). The same seed repeats the same run.\n"
 	      "--progress: starve a task beside others, and check that its operations end.\n"
+	      "--claims: claim a page twice, and check that a sync misses no store of a device.\n"
 	      "\n"
 	      "Exit status: 0 if all checks held, 1 if a check failed, 2 for a wrong command line.\n",
 	      out);
@@ -146,13 +148,14 @@ int main(int argc, char **argv)
 		{ "seeds", required_argument, NULL, 'r' },
 		{ "steps", required_argument, NULL, 'n' },
 		{ "progress", no_argument, NULL, 'p' },
+		{ "claims", no_argument, NULL, 'c' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	unsigned long long from = 1, to = 1, steps = DEFAULT_STEPS, seed;
 	static char replay[512];
-	bool progress = false;
+	bool progress = false, claims = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -173,6 +176,9 @@ int main(int argc, char **argv)
 		case 'n':
 			good = sscanf(optarg, "%llu%c", &steps, &junk) == 1;
 			break;
+		case 'c':
+			claims = true;
+			break;
 		case 'v':
 			sim_verbose = true;
 			break;
@@ -192,6 +198,8 @@ int main(int argc, char **argv)
 	sim_replay = replay;
 	if (progress)
 		return !progress_run(from, to);
+	if (claims)
+		return !claims_run(from, to);
 	for (seed = from; seed <= to; seed++) {
 		if (!in_child(seed, steps))
 			return 1;

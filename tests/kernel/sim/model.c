@@ -323,7 +323,7 @@ void model_written(struct disk_file *disk, loff_t pos)
 	u32 i;
 
 	for (i = 0; i < w.s.nfiles; i++)
-		if (w.file[i].disk == disk && !w.contest)
+		if (w.file[i].disk == disk && !w.play)
 			sim_check(pos < w.file[i].max,
 				  "byte %llu of file %u is written beyond its end (%llu)",
 				  (unsigned long long)pos, i, (unsigned long long)w.file[i].max);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
 # Check that the simulator detects defects. Each patch adds one defect to the kernel engine, and
-# one of its seeds must fail. The same seeds must hold without the patch.
+# one of its seeds must fail. The same seeds must hold without the patch. A line `Mode: OPTION` in a
+# patch is an option for its runs.
 #
 #	tests/kernel/sim/mutations.sh [PATCH...]	default: all of mutations/
 #
@@ -44,10 +45,15 @@ seeds_of() {
 	echo "${own:-$seeds}"
 }
 
-# holds OBJECTS SEEDS: run the seeds with the output in $work/log
+# mode_of PATCH: print the option that its seeds need
+mode_of() {
+	sed -n 's/^Mode: *//p' "$1"
+}
+
+# holds OBJECTS SEEDS [MODE]: run the seeds with the output in $work/log
 holds() {
 	${CC:-cc} -o "$work/run" "$1"/*.o
-	timeout 600 "$work/run" --seeds "$2" >"$work/log" 2>&1
+	timeout 600 "$work/run" ${3:+"$3"} --seeds "$2" >"$work/log" 2>&1
 }
 
 verdict() {
@@ -57,9 +63,9 @@ verdict() {
 sh "$sim/headers.sh" "$root/kernel" "$work/include"
 compile "$root" "$work/all"
 for patch in "$@"; do
-	seeds_of "$patch"
-done | sort -u | while read -r range; do
-	holds "$work/all" "$range" || {
+	echo "$(seeds_of "$patch") $(mode_of "$patch")"
+done | sort -u | while read -r range mode; do
+	holds "$work/all" "$range" "$mode" || {
 		echo "without a patch: $(verdict)"
 		exit 1
 	}
@@ -86,7 +92,7 @@ for patch in "$@"; do
 	fi
 	compile "$work/tree" "$work/objects"
 	count=$((count + 1))
-	if holds "$work/objects" "$(seeds_of "$patch")"; then
+	if holds "$work/objects" "$(seeds_of "$patch")" "$(mode_of "$patch")"; then
 		echo "$name: NOT CAUGHT"
 		escaped=$((escaped + 1))
 	else

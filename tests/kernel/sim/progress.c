@@ -317,7 +317,7 @@ static void competitor_main(void *arg)
 	}
 }
 
-void progress_spawn(void)
+static void progress_spawn(void)
 {
 	static const char *const names[] = { "starved", "rival 1", "rival 2" };
 	u32 i;
@@ -336,11 +336,13 @@ void progress_spawn(void)
 	w.programs_left = 0;
 }
 
+static const struct play contest_play = { progress_scenario, progress_spawn, NULL };
+
 /* Run one seed of a contest. */
 static int contest(u64 seed)
 {
 	sched_seed(seed);
-	w.contest = true;
+	w.play = &contest_play;
 	world_new(true);
 	sched_run(STEPS_MAX);
 	if (sim_verbose)

@@ -216,6 +216,8 @@ void window_pass(u32 number, const char *text)
 
 	sim_step();
 	window_check_claim(text);
+	if (w.play && w.play->at_race_point)
+		w.play->at_race_point(text);
 	if (number % RACE_POINTS != w.s.race_point || !sim_chance(w.s.race_percent))
 		return;
 	for (pause = sim_lower(sim_chance(20) ? 1500 : 200); pause; pause--)

@@ -288,7 +288,7 @@ void world_new_file(struct sim_file *file, u32 index, bool fresh)
 	if (fresh) {
 		memset(disk, 0, sizeof(*disk));
 		disk->size = (loff_t)(sim_lower(w.s.npages * WORDS) * sizeof(u64));
-		if (w.contest)
+		if (w.play)
 			disk->size = (loff_t)((w.s.npages * WORDS - 1) * sizeof(u64));
 		disk->safe_size = disk->size;
 		for (i = 0; i < MAX_LOWER_BLOCKS; i++)
@@ -321,7 +321,7 @@ static void mount(void)
 {
 	struct hugemap_mount *mount = sim_alloc(sizeof(*mount), 0);
 
-	w.lower_sb.s_magic = w.contest || sim_chance(80) ? EXT4_SUPER_MAGIC : 0;
+	w.lower_sb.s_magic = w.play || sim_chance(80) ? EXT4_SUPER_MAGIC : 0;
 	w.sb.s_fs_info = mount;
 	w.sb.s_op = &super_operations;
 	w.sb.s_maxbytes = MAX_FILE_PAGES * PAGE_SIZE;
@@ -364,8 +364,8 @@ void world_new(bool fresh)
 	inodes_forget();
 	lower_forget();
 	choose_scenario(&w.s);
-	if (w.contest)
-		progress_scenario(&w.s);
+	if (w.play)
+		w.play->scenario(&w.s);
 	if (fresh) {
 		w.version = 0;
 		memset(w.counts, 0, sizeof(w.counts));
@@ -384,8 +384,8 @@ void world_new(bool fresh)
 		world_new_file(&w.file[i], i, !w.disk[i].ready);
 	for (i = 0; i < w.s.nfiles; i++)
 		w.disk[i].ready = true;
-	if (w.contest)
-		progress_spawn();
+	if (w.play)
+		w.play->spawn();
 	else
 		actors_spawn();
 	w.running = true;

@@ -93,10 +93,17 @@ struct transfer {
 	bool known, shared[MAX_TRANSFER];
 };
 
+/* A world with a few tasks that follow a plan. The contents of files are not checked. */
+struct play {
+	void (*scenario)(struct scenario *s); /* adapt the scenario of the seed */
+	void (*spawn)(void);
+	void (*at_race_point)(const char *text); /* a task passes a race point; or NULL */
+};
+
 struct world {
 	struct scenario s;
 	bool running, stopping;
-	bool contest; /* progress.c */
+	const struct play *play; /* progress.c or claims.c; NULL: programs act at random */
 	bool parking; /* programs must pause */
 	u32 acting; /* programs that are in the middle of an action */
 	u32 programs_left;
@@ -181,10 +188,13 @@ void disturber_main(void *arg);
 void clock_main(void *arg);
 
 /* progress.c */
-void progress_scenario(struct scenario *s);
-void progress_spawn(void);
 /* Run all contests with some seeds. False: a task starved, or a check failed. */
 bool progress_run(u64 from, u64 to);
+void progress_scenario(struct scenario *s);
+
+/* claims.c */
+/* Claim a unit twice, with some seeds. False: a sync missed a store, or a check failed. */
+bool claims_run(u64 from, u64 to);
 
 /* world.c */
 void world_open(struct sim_file *file, bool again);
