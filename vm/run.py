@@ -329,6 +329,7 @@ class Tally:
         self.passed = 0
         self.skipped = 0
         self.failed: list[str] = []
+        self.reasons: dict[str, str] = {}
         self.times: dict[str, int] = {}
         self.lock = threading.Lock()
 
@@ -347,6 +348,7 @@ class Tally:
         print(f"[ RUN      ] {name}")
         if result.outcome == "FAILED":
             self.failed.append(name)
+            self.reasons[name] = result.why
             print(f"{name}: {result.why}")
             for title, lines, most in (("output", result.output, OUTPUT_LINES), ("dmesg", result.dmesg, DMESG_LINES)):
                 if len(lines) > most:
@@ -371,7 +373,8 @@ class Tally:
 
     def end(self, words: str) -> None:
         for name in self.failed:
-            print(f"failed: {name}")
+            # The reason is far above, before the log of the kernel.
+            print(f"failed: {name}: {self.reasons[name]}")
         print(f"{words}: {self.passed} passed, {len(self.failed)} failed, {self.skipped} skipped", flush=True)
 
 
