@@ -14,6 +14,8 @@
 #define HINT_TIMES 3u
 /* Reads beyond the used pages cost little up to this multiple of these pages. */
 #define HINT_READ_TIMES 4u
+/* After so many scans all counts are halved, so that the latest accesses count most. */
+#define HINT_MEMORY 16u
 
 void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n)
 {
@@ -32,6 +34,17 @@ void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n)
 	}
 }
 
+static void hint_halve(struct hint_use *use)
+{
+	use->long_pages /= 2;
+	use->medium_pages /= 2;
+	use->short_pages /= 2;
+	use->runs /= 2;
+	use->faults /= 2;
+	use->read /= 2;
+	use->reported /= 2;
+}
+
 void hint_end_pass(struct hint_use *use, u64 faults, u64 read)
 {
 	if (use->passes++) {
@@ -42,6 +55,8 @@ void hint_end_pass(struct hint_use *use, u64 faults, u64 read)
 	}
 	use->faults_before = faults;
 	use->read_before = read;
+	if (use->passes % HINT_MEMORY == 0)
+		hint_halve(use);
 }
 
 static u64 hint_ordered(const struct hint_use *use)

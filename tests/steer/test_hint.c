@@ -80,6 +80,26 @@ static void pages_before_the_first_scan_do_not_count(void **state)
 	assert_false(hint_hurts(&use, MADV_RANDOM, true));
 }
 
+/* A program that has read at random for an hour begins to read in order. */
+static void latest_accesses_count_most(void **state)
+{
+	struct hint_use use = {};
+	u64 read = 0;
+	u32 i;
+
+	for (i = 0; i < 3600; i++) {
+		hint_count(&use, &(struct hm_touch){ 1000, 1016 }, 1);
+		read += 1000;
+		hint_end_pass(&use, read, read);
+	}
+	for (i = 0; i < 20 && !hint_hurts(&use, MADV_RANDOM, false); i++) {
+		hint_count(&use, &(struct hm_touch){ 0, 1000 }, 1);
+		read += 1000;
+		hint_end_pass(&use, read, read);
+	}
+	assert_in_range(i, 1, 19);
+}
+
 static void report_comes_again_when_counts_double(void **state)
 {
 	struct hint_use use = places(100, 64, 6400, 6400);
@@ -193,6 +213,7 @@ int main(void)
 		cmocka_unit_test(sequential_hint_hurts_single_places),
 		cmocka_unit_test(huge_hint_hurts_single_places),
 		cmocka_unit_test(pages_before_the_first_scan_do_not_count),
+		cmocka_unit_test(latest_accesses_count_most),
 		cmocka_unit_test(report_comes_again_when_counts_double),
 		cmocka_unit_test(cost_is_reported_test),
 		cmocka_unit_test(hint_is_replaced_test),
