@@ -235,12 +235,18 @@ bool act_sync_all(void)
 bool act_replace_hint(struct map *map)
 {
 	int back = map->hint[0].advice == MADV_HUGEPAGE ? MADV_NOHUGEPAGE : MADV_NORMAL;
-	long result;
+	long result = 0;
 
-	if (map->moving || !act_change(map, map->advisor.first, map->advisor.end, back, &result))
+	if (map->moving)
 		return false;
+	/* A child of fork() must not lose the hint. So the table changes before the kernel. */
 	map_replace_hint(map);
-	return true;
+	if (act_change(map, map->advisor.first, map->advisor.end, back, &result) && !result)
+		return true;
+	map_restore_hint(map);
+	map->hint[0].again = false;
+	map_publish(map);
+	return false;
 }
 
 static void act_mode(struct map *map, const struct hm_advice *advice)

@@ -14,17 +14,26 @@
 #define HINT_TIMES 3u
 /* Reads beyond the used pages cost little up to this multiple of these pages. */
 #define HINT_READ_TIMES 4u
-/* After so many scans all counts are halved, so that the latest accesses count most. */
+/* After so many scans the counts are halved, so that the latest accesses count most. */
 #define HINT_MEMORY 16u
 
-void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n)
+static bool hint_is_mapped(const unsigned long *seen, u64 page)
+{
+	return seen[page / (8 * sizeof(*seen))] >> page % (8 * sizeof(*seen)) & 1;
+}
+
+void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n, const unsigned long *seen,
+		u64 first)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		u64 pages = runs[i].end - runs[i].start;
+		u64 start = runs[i].start, pages = runs[i].end - start;
 
+		use->mapped += pages;
 		use->runs += pages <= REGION_PAGES;
+		use->continued += pages <= REGION_PAGES && start > first &&
+				  hint_is_mapped(seen, start - 1);
 		if (pages <= HINT_SHORT)
 			use->short_pages += pages;
 		else if (pages <= REGION_PAGES)
@@ -40,21 +49,27 @@ static void hint_halve(struct hint_use *use)
 	use->medium_pages /= 2;
 	use->short_pages /= 2;
 	use->runs /= 2;
+	use->continued /= 2;
 	use->faults /= 2;
 	use->read /= 2;
-	use->reported /= 2;
 }
 
-void hint_end_pass(struct hint_use *use, u64 faults, u64 read)
+void hint_end_pass(struct hint_use *use, const struct hint_counters *now)
 {
+	u64 faults = now->faults - use->before.faults;
+	u64 elsewhere = now->mapped - use->before.mapped - use->mapped;
+
 	if (use->passes++) {
-		use->faults += faults - use->faults_before;
-		use->read += read - use->read_before;
+		faults -= elsewhere < faults ? elsewhere : faults;
+		use->faults += faults;
+		use->total += faults + use->mapped;
+		use->read += now->read - use->before.read;
 	} else {
-		use->long_pages = use->medium_pages = use->short_pages = use->runs = 0;
+		use->long_pages = use->medium_pages = use->short_pages = 0;
+		use->runs = use->continued = 0;
 	}
-	use->faults_before = faults;
-	use->read_before = read;
+	use->mapped = 0;
+	use->before = *now;
 	if (use->passes % HINT_MEMORY == 0)
 		hint_halve(use);
 }
@@ -73,16 +88,26 @@ static bool hint_random_hurts(const struct hint_use *use)
 	       use->faults >= ordered / 2;
 }
 
+/*
+ * Return whether the program reads single places from a device. A slow stream also maps short runs,
+ * and each of them continues the one before.
+ */
+static bool hint_has_places(const struct hint_use *use)
+{
+	return use->runs >= HINT_PLACES && use->runs > HINT_TIMES * use->continued &&
+	       use->faults >= use->runs / 2;
+}
+
 /* The kernel reads far more than the program uses. */
 static bool hint_sequential_hurts(const struct hint_use *use)
 {
-	return use->runs >= HINT_PLACES && use->short_pages > HINT_TIMES * hint_ordered(use) &&
+	return hint_has_places(use) && use->short_pages > HINT_TIMES * hint_ordered(use) &&
 	       use->read > HINT_READ_TIMES * use->short_pages;
 }
 
 static bool hint_huge_hurts(const struct hint_use *use)
 {
-	return use->runs >= HINT_PLACES &&
+	return hint_has_places(use) &&
 	       use->short_pages + use->medium_pages > HINT_TIMES * use->long_pages &&
 	       use->read > use->runs * (REGION_PAGES / 2);
 }
@@ -103,12 +128,15 @@ bool hint_hurts(const struct hint_use *use, int advice, bool fits)
 
 bool hint_must_report(struct hint_use *use)
 {
-	u64 accesses = use->faults + use->runs;
-
-	if (accesses < 2 * use->reported)
+	if (use->total < 2 * use->reported)
 		return false;
-	use->reported = accesses;
+	use->reported = use->total;
 	return true;
+}
+
+unsigned int hint_kind(int advice)
+{
+	return advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE ? 2 : 1;
 }
 
 const char *hint_name(int advice)

@@ -122,12 +122,14 @@ enum hm_mode map_given(const struct map *map, u64 start, u64 end)
 void map_publish(const struct map *map)
 {
 	enum hm_mode given = map_given(map, 0, UINT64_MAX);
+	/* act_sync() has to give the kernel the replaced hint again. */
+	bool due = map_is_hinted(map) && map->hint[0].again;
 
 	map_memory()->advised[map->index] = (struct advised){
 		.start = map->start,
 		.bytes = map->bytes,
-		.hinted = map->nhints,
-		.replaced = map->replaced,
+		.hinted = map->nhints && !due,
+		.replaced = due ? map->hint[0].advice : map->replaced,
 		.ever = map->advised,
 		.random = given & HM_MODE_RANDOM,
 		.huge = given & HM_MODE_HUGE,
@@ -168,7 +170,8 @@ void map_child(void)
 		if (at->huge)
 			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0,
 			     0);
-		if (at->replaced)
+		/* While an event waits, the program may have given another hint, or mapped memory. */
+		if (at->replaced && !events_pending())
 			call(SYS_madvise, (long)at->start, (long)at->bytes, at->replaced, 0, 0, 0);
 	}
 	if (map_end_used)
@@ -199,12 +202,12 @@ static void map_end_record(struct map *map)
 	map->told = NULL;
 }
 
-/* Until the advisor has looked, no bit is set. */
+/* Until the first scan has found pages, no bit is set. */
 static void map_end_room(struct map *map)
 {
-	size_t written = map->hot_used	   ? map->room :
-			 map->advisor.look ? (size_t)((char *)map->before - (char *)map->seen) :
-					     0;
+	size_t written = map->hot_used ? map->room :
+			 map->looked   ? (size_t)((char *)map->before - (char *)map->seen) :
+					 0;
 
 	if (map->room)
 		room_give_back(map->seen, map->room, written);

@@ -69,6 +69,8 @@ struct hint {
  * @touched: bytes that were touched since @judged_written was set
  * @judged_written: bytes that the process had made dirty when scan_judge() judged it last
  * @passed_at: time at which the last pass ended
+ * @looked: a scan may have set bits of @seen
+ * @hint_kinds: kinds of the hints that the program has ever given for it: see hint_kind()
  * @hint_use: accesses while a hint covers the mapping
  * @replaced: the hint for the whole mapping that act_replace_hint() has replaced; 0 = none
  * @seen: a bit for each page: mapped at the last look
@@ -91,6 +93,8 @@ struct map {
 	u64 huge, tried, touched, judged_written;
 	u64 hot_passed;
 	u64 passed_at;
+	bool looked;
+	unsigned int hint_kinds;
 	struct hint_use hint_use;
 	int replaced;
 	unsigned long *seen, *before, *hot;
@@ -274,7 +278,10 @@ bool map_split(struct map *map, u64 start, u64 end, enum hm_mode mode);
 /* Treat the whole mapping as hinted, so that the monitor gives no advice in it. */
 void map_hint_all(struct map *map);
 void map_add_hint(struct map *map, struct hint hint);
-/* The hint for the whole mapping does not count any more. */
+/*
+ * The hint for the whole mapping does not count any more: the policy decides. The caller gives the
+ * kernel the advice that ends the hint, or calls map_restore_hint().
+ */
 void map_replace_hint(struct map *map);
 /* Remove a range from all hints of a mapping. */
 void map_remove_hints(struct map *map, u64 start, u64 end);

@@ -17,7 +17,9 @@ static void map_leave_part(const struct map *map, u64 start, u64 end)
 	u64 first = (start - map->base) / PAGE_BYTES, last = (end - map->base) / PAGE_BYTES;
 	struct map *part;
 
-	if (start >= end || !map_given(map, first, last))
+	bool hint = map->replaced || (map_is_hinted(map) && map->hint[0].again);
+
+	if (start >= end || (!map_given(map, first, last) && !hint))
 		return;
 	part = map_take_entry(map);
 	if (!part)
@@ -205,25 +207,49 @@ static void map_moved(const struct event *event)
 		map_cut(map, event->start, event->start + event->bytes);
 }
 
+/*
+ * The program gives a hint for a range. A hint of the same kind that the monitor has replaced counts
+ * again outside of the range. Return a replaced hint of the other kind, which the new one does not
+ * end; 0 = none.
+ */
+static int map_end_replacement(struct map *map, int advice, u64 from, u64 to)
+{
+	bool whole = from <= map->advisor.first && to >= map->advisor.end;
+	int other = map->replaced;
+
+	map->hint_kinds |= hint_kind(advice);
+	/* A program may repeat its hint often. */
+	if (!whole || !map_is_hinted(map) || map->hint[0].advice != advice)
+		map->hint_use = (struct hint_use){};
+	if (other && hint_kind(other) != hint_kind(advice)) {
+		map->replaced = 0;
+		return other;
+	}
+	if (!whole)
+		map_restore_hint(map);
+	map->replaced = 0;
+	return 0;
+}
+
 static void map_hint(const struct event *event)
 {
 	u64 end = event->start + event->bytes, from, to;
 	struct map *map;
+	int other;
 
 	for_each_map_in(map, event->start, end) {
-		if (map->orphan)
-			continue;
 		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
 		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
-		/* The program has chosen anew, for a part at least. */
-		map->replaced = 0;
-		map->hint_use = (struct hint_use){};
+		other = map_end_replacement(map, event->advice, from, to);
 		map_remove_hints(map, from, to);
 		/* Without a piece for the hint, all of the mapping is left to the kernel. */
 		if (!map_split(map, from, to, HM_MODE_NORMAL))
 			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 		if (event->advice != MADV_NORMAL)
 			map_add_hint(map, (struct hint){ from, to, event->advice, map->advised });
+		if (other)
+			map_add_hint(map, (struct hint){ map->advisor.first, map->advisor.end,
+							 other, true });
 		map->changed = true;
 		if (map->nhints && map->told)
 			map->told->pattern = STEER_HINTED;

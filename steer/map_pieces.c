@@ -90,6 +90,7 @@ void map_hint_all(struct map *map)
 {
 	map->nhints = 1;
 	map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end, 0, false };
+	map->replaced = 0;
 	map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 }
 
@@ -107,6 +108,8 @@ void map_replace_hint(struct map *map)
 	map->nhints = 0;
 	map->hint_use = (struct hint_use){};
 	map->advised = true;
+	/* The policy may have chosen a mode before the hint came. */
+	map_set_mode(map, map->advisor.first, map->advisor.end, map->advisor.mode);
 	map_publish(map);
 }
 

@@ -54,6 +54,9 @@
 #define SCAN_WRITTEN (16ull << 20)
 #define SCAN_WRITTEN_TIMES 4u
 
+/* Mappings with a hint for all of them get this part of the time of slices. */
+#define SCAN_HINT_SHARE 10
+
 static struct looker scan_looker;
 static struct hm_touch *scan_runs; /* LOOK_RUNS of them */
 static struct pace scan_pace = PACE_BEGIN;
@@ -69,6 +72,8 @@ static u64 scan_faults, scan_written; /* page faults of the program, dirty bytes
 static u64 scan_major; /* major faults of the program so far, without those of the monitor */
 static u64 scan_blocks; /* blocks of 512 bytes that the process has read from devices so far */
 static u64 scan_touched; /* pages that the process has mapped so far */
+static u64 scan_mapped; /* the same, and pages of mappings with hints */
+static s64 scan_hint_credit; /* for slices of mappings with hints */
 static u64 scan_reads; /* major faults and blocks read by the process so far */
 static u64 scan_read; /* time at which scan_reads has changed last */
 static u64 scan_read_again, scan_ahead_bytes; /* at the last call of memory_read_again() */
@@ -105,7 +110,12 @@ static u64 scan_charge(void)
 
 static void scan_earn(u64 ns)
 {
-	scan_slice_credit += pace_earn(&scan_pace, ns * hot_looks(scan_last)) / 2;
+	s64 earned = pace_earn(&scan_pace, ns * hot_looks(scan_last)) / 2;
+
+	scan_slice_credit += earned;
+	scan_hint_credit += earned / SCAN_HINT_SHARE;
+	if (scan_hint_credit > PACE_CREDIT_NS / SCAN_HINT_SHARE)
+		scan_hint_credit = PACE_CREDIT_NS / SCAN_HINT_SHARE;
 	if (scan_slice_credit > PACE_CREDIT_NS / 2)
 		scan_slice_credit = PACE_CREDIT_NS / 2;
 }
@@ -175,8 +185,10 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 		touched += (scan_runs[i].end - scan_runs[i].start) * PAGE_BYTES;
 	if (map->told)
 		map->told->touched += touched;
+	map->looked = true;
+	scan_mapped += touched / PAGE_BYTES;
 	if (map_is_hinted(map)) {
-		hint_count(&map->hint_use, scan_runs, n);
+		hint_count(&map->hint_use, scan_runs, n, map->seen, map->advisor.first);
 		return;
 	}
 	if (!map->nhints && map->advisor.mode & HM_MODE_HUGE)
@@ -266,12 +278,22 @@ static void scan_judge_hint(struct map *map)
 {
 	struct hint_use *use = &map->hint_use;
 	int advice = map->hint[0].advice;
+	bool fits = !scan_memory || map->bytes <= scan_memory / 2;
 	char text[120], what[40];
 	struct say say;
 
-	hint_end_pass(use, scan_major, scan_blocks / (PAGE_BYTES / 512));
-	if (!hint_hurts(use, advice, map->bytes <= scan_memory / 2) ||
-	    (!act_override_hints && !hint_must_report(use)))
+	hint_end_pass(use, &(struct hint_counters){ scan_major, scan_blocks / (PAGE_BYTES / 512),
+						    scan_mapped });
+	/* Hints of both kinds may cost time only together. */
+	if (map->hint_kinds != hint_kind(advice))
+		return;
+	if (!hint_hurts(use, advice, fits)) {
+		if (use->reported && map->told)
+			map->told->why[0] = '\0';
+		use->reported = 0;
+		return;
+	}
+	if (!act_override_hints && !hint_must_report(use))
 		return;
 	hint_describe(use, advice, map->advisor.facts.window, text, sizeof(text));
 	say_into(&say, what, sizeof(what));
@@ -346,6 +368,8 @@ static void scan_slice(struct map *map, u64 now, bool slow)
 	map->slice_at = slow && !map_is_hinted(map) ? now : 0;
 	used = scan_charge();
 	scan_slice_credit -= (s64)used;
+	if (map_is_hinted(map))
+		scan_hint_credit -= (s64)used;
 	map->scan_ns += used;
 	if (used > SCAN_SLICE_NS && scan_slice_bytes > SCAN_SLICE_LEAST)
 		scan_slice_bytes /= 2;
@@ -368,21 +392,22 @@ static bool scan_is_slow(void)
 }
 
 /*
- * A hint of the program covers a mapping. Its scans only show whether the hint fits, so they take a
- * tenth of the time of scans at most.
+ * A hint of the program covers a mapping. Its scans only show whether the hint costs time, so it is
+ * scanned seldom.
  */
 static bool scan_hint_waits(const struct map *map)
 {
-	u64 pause = map_later(HINT_SCAN_NS, 10 * PACE_SHARE * map->pass_ns);
+	bool paused = map->at == map->start && map->passed_at &&
+		      scan_last - map->passed_at < HINT_SCAN_NS;
 
-	return map_is_hinted(map) && map->at == map->start && map->passed_at &&
-	       scan_last - map->passed_at < pause;
+	return scan_hint_credit <= 0 || paused || !hint_name(map->hint[0].advice);
 }
 
 /* Skip a mapping that gets no advice now. */
 static bool scan_skips(const struct map *map)
 {
-	return map->orphan || map->moving || map->unsettled || scan_hint_waits(map);
+	return map->orphan || map->moving || map->unsettled ||
+	       (map_is_hinted(map) && scan_hint_waits(map));
 }
 
 /* Scan slices until their credit is spent, or until each mapping was scanned completely once. */
@@ -395,7 +420,9 @@ static void scan_all(u64 now)
 	bool skips;
 
 	for_each_map(map) {
-		if (scan_skips(map))
+		if (map_is_hinted(map))
+			map->slice_at = 0;
+		if (scan_skips(map) || map_is_hinted(map))
 			continue;
 		hm_advisor_share(&map->advisor, now / MS, &shared);
 		scan_judge(map);
@@ -570,6 +597,6 @@ bool scan_begin(struct scan_buffers *buffers)
 void scan_forget(void)
 {
 	scan_pace = (struct pace){};
-	scan_slice_credit = 0;
+	scan_slice_credit = scan_hint_credit = 0;
 	scan_last = now_ns();
 }

@@ -4,13 +4,15 @@
 
 #include "hint.h"
 
+static unsigned long seen[4096]; /* pages that were mapped before: none */
+
 static struct hint_use watched(const struct hm_touch *runs, u32 n, u64 faults, u64 read)
 {
 	struct hint_use use = {};
 
-	hint_end_pass(&use, 100, 1000);
-	hint_count(&use, runs, n);
-	hint_end_pass(&use, 100 + faults, 1000 + read);
+	hint_end_pass(&use, &(struct hint_counters){ 100, 1000, 0 });
+	hint_count(&use, runs, n, seen, 0);
+	hint_end_pass(&use, &(struct hint_counters){ 100 + faults, 1000 + read, use.mapped });
 	return use;
 }
 
@@ -75,29 +77,63 @@ static void pages_before_the_first_scan_do_not_count(void **state)
 	const struct hm_touch stream[] = { { 0, 4096 } };
 	struct hint_use use = {};
 
-	hint_count(&use, stream, 1);
-	hint_end_pass(&use, 4096, 4096);
+	hint_count(&use, stream, 1, seen, 0);
+	hint_end_pass(&use, &(struct hint_counters){ 4096, 4096, 4096 });
 	assert_false(hint_hurts(&use, MADV_RANDOM, true));
+}
+
+static void end_pass(struct hint_use *use, const struct hm_touch *run, struct hint_counters *now)
+{
+	hint_count(use, run, 1, seen, 0);
+	now->faults += 1000;
+	now->read += 1000;
+	now->mapped += run->end - run->start;
+	hint_end_pass(use, now);
 }
 
 /* A program that has read at random for an hour begins to read in order. */
 static void latest_accesses_count_most(void **state)
 {
+	const struct hm_touch place = { 1000, 1016 }, stream = { 0, 1000 };
+	struct hint_counters now = {};
 	struct hint_use use = {};
-	u64 read = 0;
 	u32 i;
 
-	for (i = 0; i < 3600; i++) {
-		hint_count(&use, &(struct hm_touch){ 1000, 1016 }, 1);
-		read += 1000;
-		hint_end_pass(&use, read, read);
-	}
-	for (i = 0; i < 20 && !hint_hurts(&use, MADV_RANDOM, false); i++) {
-		hint_count(&use, &(struct hm_touch){ 0, 1000 }, 1);
-		read += 1000;
-		hint_end_pass(&use, read, read);
-	}
+	for (i = 0; i < 3600; i++)
+		end_pass(&use, &place, &now);
+	for (i = 0; i < 20 && !hint_hurts(&use, MADV_RANDOM, false); i++)
+		end_pass(&use, &stream, &now);
 	assert_in_range(i, 1, 19);
+}
+
+/* The program reads this mapping from memory, and another one from a device. */
+static void faults_elsewhere_do_not_count(void **state)
+{
+	const struct hm_touch stream = { 0, 1000 };
+	struct hint_counters now = {};
+	struct hint_use use = {};
+	u32 i;
+
+	for (i = 0; i < 20; i++) {
+		now.mapped += 1000;
+		end_pass(&use, &stream, &now);
+	}
+	assert_false(hint_hurts(&use, MADV_RANDOM, false));
+}
+
+/* Each scan finds a part of a slow stream, which begins behind the last one. */
+static void slow_stream_is_no_place(void **state)
+{
+	struct hint_counters now = {};
+	struct hint_use use = {};
+	u32 i;
+
+	memset(seen, 0xff, sizeof(seen));
+	for (i = 1; i < 200; i++)
+		end_pass(&use, &(struct hm_touch){ 16 * i, 16 * (i + 1) }, &now);
+	memset(seen, 0, sizeof(seen));
+	assert_false(hint_hurts(&use, MADV_HUGEPAGE, false));
+	assert_false(hint_hurts(&use, MADV_SEQUENTIAL, false));
 }
 
 static void report_comes_again_when_counts_double(void **state)
@@ -106,7 +142,7 @@ static void report_comes_again_when_counts_double(void **state)
 
 	assert_true(hint_must_report(&use));
 	assert_false(hint_must_report(&use));
-	use.faults *= 3;
+	use.total *= 3;
 	assert_true(hint_must_report(&use));
 }
 
@@ -201,7 +237,73 @@ static void new_hint_counts(void)
 	CHECK(has_flag(at, " sr"));
 }
 
+/* The program gives a hint for a part, so the first one counts again in the rest. */
+static void hint_for_a_part_leaves_the_rest(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	override();
+	at = map_hinted(fd);
+	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
+	CHECK(!madvise(at, 2 * MB, MADV_NORMAL));
+	steer_hint(at, 2 * MB, MADV_NORMAL);
+	WAIT_FOR(has_flag(at + SIZE - PAGE, " rr"));
+	CHECK(!has_flag(at, " rr"));
+}
+
+/* The monitor steers the larger part of a mapping whose middle is unmapped. */
+static void both_parts_have_the_hint(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	override();
+	at = map_hinted(fd);
+	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
+	/* The program rests, so the monitor takes its own advice back. */
+	WAIT_FOR(!has_flag(at, " hg") && !has_flag(at + SIZE - PAGE, " hg"));
+	steer_unmapping(at + SIZE / 4, SIZE / 4);
+	CHECK(!munmap(at + SIZE / 4, SIZE / 4));
+	steer_alone();
+	CHECK(has_flag(at, " rr") && has_flag(at + SIZE - PAGE, " rr"));
+}
+
+static bool is_touched(const char *at)
+{
+	static volatile char *page;
+
+	/* The monitor scans after page faults only. */
+	if (!page)
+		page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(page != MAP_FAILED && !madvise((void *)page, PAGE, MADV_DONTNEED));
+	*page = 1;
+	return told_of(at) && told_of(at)->touched > SIZE / 2;
+}
+
+/*
+ * The next mapping uses the memory of the monitor again. Its pages are mapped before the first scan,
+ * which finds them all only if that memory is clean.
+ */
+static void memory_is_clean_after_a_hint(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = map_hinted(fd);
+
+	in_order(at, SIZE, false);
+	WAIT_FOR(is_touched(at));
+	unmap_file(at);
+	at = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(at != MAP_FAILED);
+	in_order(at, SIZE, false);
+	steer_mapped(at, SIZE, PROT_READ, MAP_SHARED, 0);
+	WAIT_FOR(is_touched(at));
+}
+
 RUN(cost_is_reported)
+RUN(hint_for_a_part_leaves_the_rest)
+RUN(both_parts_have_the_hint)
+RUN(memory_is_clean_after_a_hint)
 RUN(hint_is_replaced)
 RUN(child_has_the_hint)
 RUN(new_hint_counts)
@@ -214,11 +316,16 @@ int main(void)
 		cmocka_unit_test(huge_hint_hurts_single_places),
 		cmocka_unit_test(pages_before_the_first_scan_do_not_count),
 		cmocka_unit_test(latest_accesses_count_most),
+		cmocka_unit_test(faults_elsewhere_do_not_count),
+		cmocka_unit_test(slow_stream_is_no_place),
 		cmocka_unit_test(report_comes_again_when_counts_double),
 		cmocka_unit_test(cost_is_reported_test),
 		cmocka_unit_test(hint_is_replaced_test),
 		cmocka_unit_test(child_has_the_hint_test),
 		cmocka_unit_test(new_hint_counts_test),
+		cmocka_unit_test(hint_for_a_part_leaves_the_rest_test),
+		cmocka_unit_test(both_parts_have_the_hint_test),
+		cmocka_unit_test(memory_is_clean_after_a_hint_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);
