@@ -122,7 +122,7 @@ void *hugemap_map(int fd, off_t offset, size_t length, int prot, int flags)
 
 int hugemap_unmap(void *addr, size_t length)
 {
-	uint64_t removed = 0;
+	struct steer_removal removed = {};
 	char *start, *end;
 	int err;
 

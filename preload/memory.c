@@ -36,7 +36,7 @@ static void memory_mapped(void *at, size_t length, int prot, int flags, int fd, 
 
 PRELOAD_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
-	uint64_t replaced = 0;
+	struct steer_removal replaced = {};
 	void *at;
 
 	if (!settings.on)
@@ -56,9 +56,12 @@ PRELOAD_EXPORT void *mmap64(void *addr, size_t length, int prot, int flags, int 
 
 PRELOAD_EXPORT int munmap(void *addr, size_t length)
 {
-	uint64_t removed = settings.on ? steer_unmapping(addr, length) : 0;
-	long result = call(SYS_munmap, (long)addr, (long)length, 0, 0, 0, 0);
+	struct steer_removal removed = {};
+	long result;
 
+	if (settings.on)
+		removed = steer_unmapping(addr, length);
+	result = call(SYS_munmap, (long)addr, (long)length, 0, 0, 0, 0);
 	if (result < 0)
 		steer_not_unmapped(removed);
 	return (int)preload_result(result);
@@ -66,7 +69,7 @@ PRELOAD_EXPORT int munmap(void *addr, size_t length)
 
 PRELOAD_EXPORT void *mremap(void *old, size_t old_length, size_t length, int flags, ...)
 {
-	uint64_t replaced = 0;
+	struct steer_removal replaced = {};
 	void *new = NULL;
 	va_list args;
 	long result;

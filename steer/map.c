@@ -156,6 +156,22 @@ bool map_has_advised(u64 start, u64 bytes)
 	return events_pending();
 }
 
+bool map_find_advised(u64 *start, u64 *end)
+{
+	u32 limit = map_limit(), i;
+
+	for (i = 0; i < limit; i++) {
+		const struct advised at = map_memory()->advised[i];
+
+		if (at.ever && !at.hinted && at.start < *end && *start < at.start + at.bytes) {
+			*start = map_later(*start, at.start);
+			*end = map_earlier(*end, at.start + at.bytes);
+			return true;
+		}
+	}
+	return false;
+}
+
 void map_child(void)
 {
 	u32 i;

@@ -166,6 +166,12 @@ bool map_overlaps(u64 start, u64 bytes);
  * events wait, the table is not up to date. Any thread may call it.
  */
 bool map_has_advised(u64 start, u64 bytes);
+/*
+ * Reduce a range to the part that is in one mapping, which has advice from the monitor and none
+ * from the program. Returns false, and changes nothing, if there is no such mapping. Any thread may
+ * call it.
+ */
+bool map_find_advised(u64 *start, u64 *end);
 
 static inline u64 map_end(const struct map *map)
 {

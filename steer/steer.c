@@ -141,32 +141,6 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 	watch_start();
 }
 
-uint64_t steer_unmapping(void *addr, size_t length)
-{
-	static uint64_t last_id;
-	struct event event = {
-		.kind = EVENT_UNMAPPING,
-		.start = (uintptr_t)addr,
-		.bytes = steer_pages(length),
-	};
-
-	/* The program's call fails if the address is not that of a page. */
-	if (!length || event.start % PAGE_BYTES || !steer_concerns(addr, length))
-		return 0;
-	event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-	event_put(&event);
-	watch_wait_advice(event.start, event.bytes);
-	return event.id;
-}
-
-void steer_not_unmapped(uint64_t id)
-{
-	const struct event event = { .kind = EVENT_NOT_UNMAPPED, .id = id };
-
-	if (id)
-		event_put(&event);
-}
-
 /* Returns false if the range is not mapped. */
 static bool steer_take_back(long start, size_t length)
 {
@@ -178,6 +152,55 @@ static bool steer_take_back(long start, size_t length)
 	 */
 	call(SYS_madvise, start, (long)length, MADV_NOHUGEPAGE, 0, 0, 0);
 	return true;
+}
+
+/* Find the advice in a range that the program is about to unmap. */
+static void steer_find_advised(struct steer_removal *removal, const struct event *event)
+{
+	uint64_t start = event->start, end = event->start + event->bytes;
+
+	if (removal->advised_bytes || !map_find_advised(&start, &end))
+		return;
+	removal->advised = start;
+	removal->advised_bytes = end - start;
+}
+
+struct steer_removal steer_unmapping(void *addr, size_t length)
+{
+	static uint64_t last_id;
+	struct steer_removal removal = {};
+	struct event event = {
+		.kind = EVENT_UNMAPPING,
+		.start = (uintptr_t)addr,
+		.bytes = steer_pages(length),
+	};
+
+	/* The program's call fails if the address is not that of a page. */
+	if (!length || event.start % PAGE_BYTES || !steer_concerns(addr, length))
+		return removal;
+	removal.id = event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+	removal.ends = watch_ends();
+	steer_find_advised(&removal, &event);
+	event_put(&event);
+	watch_wait_advice(event.start, event.bytes);
+	/* The monitor may have given advice between these steps. */
+	steer_find_advised(&removal, &event);
+	return removal;
+}
+
+/*
+ * CPU 0 (monitor): takes UNMAPPING, forgets the mapping, and ends for setuid() of a third thread.
+ * CPU 1 (program): munmap() fails; puts NOT_UNMAPPED, which no monitor takes.
+ */
+void steer_not_unmapped(struct steer_removal removal)
+{
+	const struct event event = { .kind = EVENT_NOT_UNMAPPED, .id = removal.id };
+
+	if (!removal.id)
+		return;
+	event_put(&event);
+	if (removal.advised_bytes && watch_may_end_since(removal.ends))
+		steer_take_back((long)removal.advised, removal.advised_bytes);
 }
 
 /*

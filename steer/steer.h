@@ -52,6 +52,19 @@ void steer_configure(const struct steer_settings *settings);
 void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset);
 
 /**
+ * struct steer_removal - a range that the program is about to unmap
+ * @id: 0 = the range is not steered
+ * @advised: address of the part with advice, in the first mapping that has some
+ * @advised_bytes: bytes of that part
+ * @ends: monitors that had ended before
+ */
+struct steer_removal {
+	uint64_t id;
+	uint64_t advised, advised_bytes;
+	uint32_t ends;
+};
+
+/**
  * steer_unmapping() - report a range before the program unmaps it, or maps other memory over it
  * @addr: its first address
  * @length: bytes
@@ -59,12 +72,15 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset);
  * If the range is steered, and the monitor is giving advice at this moment, the call waits for that
  * one madvise(), so that the advice does not reach the memory that the program maps there next.
  *
- * Return: a number for steer_not_unmapped(); 0 if the range is not steered.
+ * Return: the range, for steer_not_unmapped().
  */
-uint64_t steer_unmapping(void *addr, size_t length);
+struct steer_removal steer_unmapping(void *addr, size_t length);
 
-/* The call has failed, so advice may be left in its range. @id may be 0. */
-void steer_not_unmapped(uint64_t id);
+/*
+ * The call has failed, so advice may be left in its range. The monitor takes it back, or the caller
+ * if the monitor has ended since.
+ */
+void steer_not_unmapped(struct steer_removal removal);
 
 /**
  * steer_remap() - call mremap(2), and report it

@@ -161,6 +161,25 @@ static char *reserve(void)
 	return at;
 }
 
+/* munmap() fails, and another thread has called setuid() before. */
+static void failed_unmap_leaves_no_advice_without_monitor(void)
+{
+	int fd = open_file(O_RDONLY);
+	struct steer_removal removal;
+	char *at = map_advised(fd);
+
+	in_move = stop;
+	removal = steer_unmapping(at + SIZE / 2, SIZE / 2);
+	CHECK(threads_now() == 1 && is_advised(at));
+	steer_not_unmapped(removal);
+	CHECK(!is_advised(at));
+	/* The range has parts without a mapping. */
+	at = map_advised(fd);
+	in_move = stop;
+	steer_not_unmapped(steer_unmapping(at - MB, 2 * SIZE));
+	CHECK(!is_advised(at));
+}
+
 static bool waits_in_stop;
 static sem_t stop_began, move_began, stop_ended;
 
@@ -648,6 +667,7 @@ RUN(file_is_left_alone)
 RUN(comes_and_goes)
 RUN(alone)
 RUN(moved_mapping_has_no_advice_without_monitor)
+RUN(failed_unmap_leaves_no_advice_without_monitor)
 RUN(move_within_a_stop_leaves_no_advice)
 RUN(move_beside_the_last_event_leaves_no_advice)
 RUN(moves_beside_stops_leave_no_advice)
@@ -676,6 +696,7 @@ int main(void)
 		cmocka_unit_test(comes_and_goes_test),
 		cmocka_unit_test(alone_test),
 		cmocka_unit_test(moved_mapping_has_no_advice_without_monitor_test),
+		cmocka_unit_test(failed_unmap_leaves_no_advice_without_monitor_test),
 		cmocka_unit_test(move_within_a_stop_leaves_no_advice_test),
 		cmocka_unit_test(move_beside_the_last_event_leaves_no_advice_test),
 		cmocka_unit_test(moves_beside_stops_leave_no_advice_test),
