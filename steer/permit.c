@@ -24,6 +24,12 @@ bool permit_page_size(void)
 	return call(SYS_madvise, 4096, 0, MADV_NORMAL, 0, 0, 0) == 0;
 }
 
+bool permit_close_range(void)
+{
+	/* A kernel that has the call refuses a range whose end lies before its start. */
+	return call(SYS_close_range, 1, 0, 0, 0, 0, 0) == -EINVAL;
+}
+
 /* --- system calls --- */
 
 /* Make each call that the monitor makes, with arguments that make it fail or do nothing. */

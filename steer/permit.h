@@ -9,6 +9,12 @@
 bool permit_page_size(void);
 
 /*
+ * Returns whether the kernel has close_range(2), and no filter refuses it. Without this call the
+ * monitor cannot have descriptors of its own.
+ */
+bool permit_close_range(void);
+
+/*
  * Returns whether filters of system calls (seccomp) allow the monitor's calls. This is tested once
  * per process. Of the calls that the program does not make itself, the test needs getpid(2),
  * rt_sigprocmask(2), prctl(2), clone(2) and wait4(2).

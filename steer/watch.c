@@ -355,6 +355,16 @@ static bool watch_take_own(void)
 	return true;
 }
 
+/*
+ * Unmap the memory of a monitor that could not be started. Other threads may have taken rooms there
+ * for their events, but only a monitor would access these rooms.
+ */
+static void watch_free_own(void)
+{
+	room_unmap(watch_own, sizeof(*watch_own));
+	watch_own = NULL;
+}
+
 bool watch_is_impossible(void)
 {
 	return __atomic_load_n(&watch_cannot, __ATOMIC_RELAXED);
@@ -366,7 +376,7 @@ static bool watch_try(void)
 	/* The previous thread has ended, but may still use its stack for a moment. */
 	while (!thread_wait_gone(&watch_thread))
 		;
-	if (!permit_calls() || !permit_page_size())
+	if (!permit_calls() || !permit_page_size() || !permit_close_range())
 		return false;
 	/* The descriptors may be others at the next mapping. */
 	if (__atomic_load_n(&watch_barred, __ATOMIC_SEQ_CST) || !permit_descriptors()) {
@@ -374,8 +384,12 @@ static bool watch_try(void)
 		return true;
 	}
 	/* A process that never has a monitor keeps no memory for one. */
-	return watch_take_own() && events_begin() &&
-	       !thread_begin(&watch_thread, watch_own->thread, watch_run);
+	if (!watch_take_own())
+		return false;
+	if (events_begin() && !thread_begin(&watch_thread, watch_own->thread, watch_run))
+		return true;
+	watch_free_own();
+	return false;
 }
 
 /*

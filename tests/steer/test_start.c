@@ -98,16 +98,21 @@ static void filter_that_allows(void)
 	CHECK(prctl(PR_GET_DUMPABLE) == 1);
 }
 
-/* Install a filter that refuses close_range(), and ends the process if it opens a path. */
+/*
+ * Install a filter that refuses close_range() of all descriptors, and ends the process if it opens
+ * a path.
+ */
 static void filter_close_range_and_open(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 4, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 6),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)AT_FDCWD, 0, 2),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)AT_FDCWD, 0, 4),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -313,6 +318,26 @@ static void no_monitor_no_memory(void)
 	close(device);
 	filter_call(SYS_capset, SECCOMP_RET_KILL_PROCESS);
 	map_without_monitor();
+}
+
+/* The kernel, or a filter of a container, does not have close_range(). */
+static void no_close_range_no_memory(void)
+{
+	filter_call(SYS_close_range, SECCOMP_RET_ERRNO | ENOSYS);
+	map_without_monitor();
+}
+
+/* The user may have no more threads. The ring of events stays, as other threads may use it. */
+static void no_thread_little_memory(void)
+{
+	const struct rlimit one = { 1, 1 };
+	long before = pages_mapped();
+	int fd = open_file(O_RDONLY);
+
+	CHECK(!setrlimit(RLIMIT_NPROC, &one) && !setresuid(54321, 54321, 54321));
+	unmap_file(map_file(fd, PROT_READ, MAP_SHARED));
+	CHECK(threads_now() == 1);
+	CHECK(pages_mapped() - before < (long)(MB / PAGE));
 }
 
 /* Reserve addresses. Nothing else is there. */
@@ -585,6 +610,8 @@ RUN(filter_that_kills)
 RUN(filter_that_allows_little)
 RUN(without_huge_pages)
 RUN(no_monitor_no_memory)
+RUN(no_close_range_no_memory)
+RUN(no_thread_little_memory)
 RUN(other_places_are_found)
 RUN(no_place_no_monitor)
 RUN(pages_of_16_kb_are_refused)
@@ -607,6 +634,8 @@ int main(void)
 		cmocka_unit_test(filter_that_allows_little_test),
 		cmocka_unit_test(without_huge_pages_test),
 		cmocka_unit_test(no_monitor_no_memory_test),
+		cmocka_unit_test(no_close_range_no_memory_test),
+		cmocka_unit_test(no_thread_little_memory_test),
 		cmocka_unit_test(other_places_are_found_test),
 		cmocka_unit_test(no_place_no_monitor_test),
 		cmocka_unit_test(pages_of_16_kb_are_refused_test),
