@@ -25,6 +25,7 @@ static void *events_ring;
 static uint64_t head __attribute__((aligned(64))); /* events that were put */
 static uint64_t tail __attribute__((aligned(64))); /* events that were taken */
 static uint64_t done; /* events that were carried out */
+static uint64_t advised; /* events up to the last one with @advised */
 static uint32_t word; /* one more for each event, WAKE more for each wake-up */
 static uint32_t sleeps; /* enum sleep: the reader sleeps, or is about to */
 static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
@@ -73,6 +74,16 @@ static void events_wake_for(enum event_kind kind)
 	}
 }
 
+/* @count: events up to one with advice. It may be lost: then the reader compares its table. */
+static void events_note_advised(uint64_t count)
+{
+	uint64_t seen = __atomic_load_n(&advised, __ATOMIC_RELAXED);
+
+	while (seen < count && !__atomic_compare_exchange_n(&advised, &seen, count, true,
+							    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+}
+
 bool event_put(const struct event *event)
 {
 	uint64_t at = __atomic_load_n(&head, __ATOMIC_RELAXED), turn;
@@ -83,6 +94,8 @@ bool event_put(const struct event *event)
 			__atomic_or_fetch(
 				&lost, event->kind == EVENT_HINT ? EVENTS_LOST_HINT : EVENTS_LOST,
 				__ATOMIC_SEQ_CST);
+			if (event->advised)
+				events_note_advised(at + 1);
 			events_wake();
 			return false;
 		}
@@ -92,6 +105,8 @@ bool event_put(const struct event *event)
 						     __ATOMIC_RELAXED))
 			break;
 	}
+	if (event->advised)
+		events_note_advised(at + 1);
 	events_slot(at)->event = *event;
 	__atomic_store_n(&events_slot(at)->turn, events_turn_of(at) + 1, __ATOMIC_RELEASE);
 	events_wake_for(event->kind);
@@ -127,6 +142,12 @@ bool events_pending(void)
 	return __atomic_load_n(&head, __ATOMIC_SEQ_CST) != __atomic_load_n(&done, __ATOMIC_SEQ_CST);
 }
 
+bool events_bring_advice(void)
+{
+	return __atomic_load_n(&advised, __ATOMIC_SEQ_CST) >
+	       __atomic_load_n(&done, __ATOMIC_SEQ_CST);
+}
+
 uint32_t events_backlog(void)
 {
 	uint64_t carried_out = __atomic_load_n(&done, __ATOMIC_SEQ_CST);
@@ -146,7 +167,7 @@ void events_clear(void)
 	/* In a child of fork(), each page that is written costs a page fault. */
 	for (i = 0; i < SLOTS && i < head; i++)
 		events_slot(i)->turn = 0;
-	head = tail = done = 0;
+	head = tail = done = advised = 0;
 	sleeps = 0;
 	lost = 0;
 }

@@ -28,6 +28,7 @@ struct event {
 	uint64_t id; /* UNMAPPING, NOT_UNMAPPED: of the call */
 	int prot, flags; /* MAPPED; MOVED has flags of mremap() */
 	int advice; /* HINT */
+	bool advised; /* MOVED, NOT_UNMAPPED: the range may have advice from the monitor */
 	void *room; /* MAPPED, MOVED: memory for the data of the mapping, see map_room() */
 	uint64_t room_bytes;
 };
@@ -57,6 +58,8 @@ bool events_waiting(void);
 void events_done(void);
 /* Returns whether an event is not carried out yet. */
 bool events_pending(void);
+/* Returns whether one of these may bring advice to a range that has no entry in the table. */
+bool events_bring_advice(void);
 /* Returns how many are not carried out yet. */
 uint32_t events_backlog(void);
 /* Returns which kinds of events were lost since the last call. */

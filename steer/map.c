@@ -153,7 +153,7 @@ bool map_has_advised(u64 start, u64 bytes)
 		if (at->start <= start && start + bytes <= at->start + at->bytes)
 			return at->ever && !at->hinted;
 	}
-	return events_pending();
+	return events_bring_advice();
 }
 
 bool map_find_advised(u64 *start, u64 *end)

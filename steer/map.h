@@ -162,8 +162,8 @@ void map_publish(const struct map *map);
 /* Return whether a range of addresses overlaps a steered mapping. Any thread may call it. */
 bool map_overlaps(u64 start, u64 bytes);
 /*
- * Returns whether a range may have advice from the monitor, and has none from the program. While
- * events wait, the table is not up to date. Any thread may call it.
+ * Returns whether a range may have advice from the monitor, and has none from the program. An event
+ * that waits may bring advice to a range that is not in the table. Any thread may call it.
  */
 bool map_has_advised(u64 start, u64 bytes);
 /*

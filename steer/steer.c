@@ -194,7 +194,11 @@ struct steer_removal steer_unmapping(void *addr, size_t length)
  */
 void steer_not_unmapped(struct steer_removal removal)
 {
-	const struct event event = { .kind = EVENT_NOT_UNMAPPED, .id = removal.id };
+	const struct event event = {
+		.kind = EVENT_NOT_UNMAPPED,
+		.id = removal.id,
+		.advised = removal.advised_bytes,
+	};
 
 	if (!removal.id)
 		return;
@@ -234,13 +238,14 @@ static bool steer_put_moving(const struct event *event)
 }
 
 /* Report the result of mremap(). */
-static void steer_put_moved(struct event *event, long at, size_t length, int flags)
+static void steer_put_moved(struct event *event, long at, size_t length, int flags, bool advised)
 {
 	event->kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;
 	if (event->kind == EVENT_MOVED) {
 		event->to = (uint64_t)at;
 		event->to_bytes = steer_pages(length);
 		event->flags = flags;
+		event->advised = advised;
 		steer_widen(event->to, event->to + event->to_bytes);
 		steer_grow_table();
 		if (!steer_take_room(event, event->to, event->to_bytes))
@@ -268,7 +273,7 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	if (at == -EFAULT && concerns)
 		at = steer_remap_again(&event, length, flags, new, advised);
 	if (concerns)
-		steer_put_moved(&event, at, length, flags);
+		steer_put_moved(&event, at, length, flags, advised);
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
 	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third

@@ -205,6 +205,29 @@ static void rooms_are_used_again(void)
 	CHECK(other && (other < slots->slot[0] || other >= slots->slot[ROOM_SLOTS]));
 }
 
+/* Only events that move advice, or bring it back, count for a range that is not in the table. */
+static void waiting_events_bring_advice(void)
+{
+	struct event event = { .kind = EVENT_HINT };
+
+	CHECK(events_begin() && map_add_block(memory_of(sizeof(struct map_block))));
+	CHECK(event_put(&event) && events_pending() && !map_has_advised(AT, SIZE));
+	event = (struct event){ EVENT_MOVED, .to = AT, .to_bytes = SIZE };
+	CHECK(event_put(&event) && !map_has_advised(AT, SIZE));
+	event.advised = true;
+	CHECK(event_put(&event) && map_has_advised(AT, SIZE));
+	while (event_take(&event))
+		CHECK(map_has_advised(AT, SIZE));
+	events_done();
+	CHECK(!map_has_advised(AT, SIZE));
+	/* A lost event counts until the monitor has compared its table. */
+	while (event_put(&(struct event){ .kind = EVENT_HINT }))
+		;
+	event_put(&event);
+	while (event_take(&event))
+		CHECK(map_has_advised(AT, SIZE));
+}
+
 static bool overlaps(const char *at, size_t bytes, const char *hole, size_t hole_bytes)
 {
 	return at < hole + hole_bytes && hole < at + bytes;
@@ -243,6 +266,7 @@ RUN(areas_are_few)
 RUN(entries_are_small)
 RUN(table_grows)
 RUN(rooms_are_used_again)
+RUN(waiting_events_bring_advice)
 RUN(rooms_lie_in_no_hole)
 
 int main(void)
@@ -256,6 +280,7 @@ int main(void)
 		cmocka_unit_test(entries_are_small_test),
 		cmocka_unit_test(table_grows_test),
 		cmocka_unit_test(rooms_are_used_again_test),
+		cmocka_unit_test(waiting_events_bring_advice_test),
 		cmocka_unit_test(rooms_lie_in_no_hole_test),
 	};
 

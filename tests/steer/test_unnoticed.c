@@ -131,6 +131,8 @@ static void moved_mapping_has_no_advice_without_monitor(void)
 	char *old, *new = move_and_stop(SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, &old);
 
 	CHECK((intptr_t)new > 0 && !has_flag(new + SIZE - PAGE, " hg"));
+	/* No monitor has taken MOVED yet. */
+	CHECK(map_has_advised((uintptr_t)new, SIZE));
 	/* The old place of the file keeps its flags, too. */
 	new = move_and_stop(SIZE, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, &old);
 	CHECK((intptr_t)new > 0 && !has_flag(new + SIZE - PAGE, " hg"));
@@ -178,6 +180,28 @@ static void failed_unmap_leaves_no_advice_without_monitor(void)
 	in_move = stop;
 	steer_not_unmapped(steer_unmapping(at - MB, 2 * SIZE));
 	CHECK(!is_advised(at));
+}
+
+/* The program has advised its own memory, between two files, and moves it while an event waits. */
+static void advice_of_the_program_stays(void)
+{
+	char *at = mmap(NULL, 3 * SIZE, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *own = at + SIZE;
+	int fd = open_file(O_RDONLY), i;
+
+	CHECK(at != MAP_FAILED);
+	for (i = 0; i < 3; i += 2) {
+		CHECK(mmap(at + i * SIZE, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) ==
+		      at + i * SIZE);
+		steer_mapped(at + i * SIZE, SIZE, PROT_READ, MAP_SHARED, 0);
+	}
+	CHECK(!madvise(own, SIZE / 2, MADV_HUGEPAGE));
+	steer_alone();
+	CHECK(event_put(&(struct event){ .kind = EVENT_HINT }));
+	/* The kernel has two areas, and accepts one. */
+	CHECK(steer_remap(own, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL) == (void *)-EFAULT);
+	CHECK(has_flag(own, " hg"));
 }
 
 static bool waits_in_stop;
@@ -668,6 +692,7 @@ RUN(comes_and_goes)
 RUN(alone)
 RUN(moved_mapping_has_no_advice_without_monitor)
 RUN(failed_unmap_leaves_no_advice_without_monitor)
+RUN(advice_of_the_program_stays)
 RUN(move_within_a_stop_leaves_no_advice)
 RUN(move_beside_the_last_event_leaves_no_advice)
 RUN(moves_beside_stops_leave_no_advice)
@@ -697,6 +722,7 @@ int main(void)
 		cmocka_unit_test(alone_test),
 		cmocka_unit_test(moved_mapping_has_no_advice_without_monitor_test),
 		cmocka_unit_test(failed_unmap_leaves_no_advice_without_monitor_test),
+		cmocka_unit_test(advice_of_the_program_stays_test),
 		cmocka_unit_test(move_within_a_stop_leaves_no_advice_test),
 		cmocka_unit_test(move_beside_the_last_event_leaves_no_advice_test),
 		cmocka_unit_test(moves_beside_stops_leave_no_advice_test),
