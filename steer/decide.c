@@ -27,7 +27,8 @@
 #define SOON_READ (128 * REGION)
 /*
  * The policy judges the kernel's guess after this many windows were read. From then on the process
- * must use 2 of 3 pages that it reads. Reads more than USE_MEMORY windows ago count for little.
+ * must use 2 of 3 pages that it reads. Reads more than USE_MEMORY windows of 512 KB or more ago
+ * count for little.
  */
 #define USE_TRIAL 32u
 #define USE_MEMORY 64u
@@ -135,18 +136,20 @@ static void policy_read_in_order(struct hm_advisor *a)
 /* Count the pages that the process has read and used since the first look. */
 static void policy_count_use(struct hm_advisor *a)
 {
+	u64 memory = USE_MEMORY * policy_most(policy_window(a), REGION / 4);
+
 	if (a->look > 1) {
 		a->read += a->facts.read - a->read_before;
 		a->used += a->facts.used - a->used_before;
 	}
 	a->read_before = a->facts.read;
 	a->used_before = a->facts.used;
-	if (a->read > USE_MEMORY * policy_window(a)) {
+	if (a->read > memory) {
 		a->read /= 2;
 		a->used /= 2;
 	}
 	/* Pages that were cached before are used without a read. Do not count more than reads. */
-	a->used = policy_least(a->used, USE_MEMORY * policy_window(a));
+	a->used = policy_least(a->used, memory);
 }
 
 /*
@@ -155,9 +158,13 @@ static void policy_count_use(struct hm_advisor *a)
  * never uses. Mode RANDOM costs a wait for each page. The accesses also jump if several threads
  * read the columns of a table in order: there the program soon uses most of the pages. Without
  * reads the file is in memory already, or it has holes, and the guess would fill memory with zeroes.
+ * The kernel has read up to two windows, or two huge folios, before each of @streams. The program
+ * will soon use these pages.
  */
-static bool policy_guess_pays(const struct hm_advisor *a)
+static bool policy_guess_pays(const struct hm_advisor *a, u32 streams)
 {
+	u64 soon_used = 2ull * streams * policy_most(policy_window(a), REGION);
+
 	if (!policy_fits(a))
 		return false;
 	if (a->end - a->first <= SOON_READ)
@@ -166,7 +173,7 @@ static bool policy_guess_pays(const struct hm_advisor *a)
 		return false;
 	if (a->used >= USE_UNREAD && a->read < a->used / 16)
 		return false;
-	return a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * a->used;
+	return a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * (a->used + soon_used);
 }
 
 static void policy_decide(struct hm_advisor *a, u64 now_ms)
@@ -192,7 +199,8 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 			return;
 		}
 	}
-	if (a->stride_seen >= STRIDE_SEEN && (a->mode != HM_MODE_NORMAL || !policy_guess_pays(a))) {
+	if (a->stride_seen >= STRIDE_SEEN &&
+	    (a->mode != HM_MODE_NORMAL || !policy_guess_pays(a, v.streams))) {
 		a->pattern = HM_PATTERN_STRIDED;
 		policy_change_mode(a, HM_MODE_RANDOM);
 		return;
@@ -201,7 +209,7 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 	case HM_MODE_NORMAL:
 		if (now_ms < a->probe_at)
 			break;
-		if (policy_guess_pays(a)) {
+		if (policy_guess_pays(a, v.streams)) {
 			if (jumps >= 3 && !v.proven)
 				a->pattern = HM_PATTERN_RANDOM;
 		} else if (jumps >= 2 && jumps + v.fresh >= 3 && !v.proven) {

@@ -215,6 +215,34 @@ static void pages_of_holes_are_read_one_by_one(void **state)
 	}
 }
 
+/*
+ * The program reads seven columns of a table in order, batch after batch. The kernel has read each
+ * column of a batch before the program has used most of it.
+ */
+static void reads_before_streams_are_soon_used(void **state)
+{
+	const u64 columns = 7, piece = 16;
+	struct hm_touch runs[7];
+	u64 first, at, c, looks = 0;
+	struct world w;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.window = 32;
+	for (first = 0; first + 2 * columns * REGION <= PAGES; first += 2 * columns * REGION) {
+		w.a.facts.read += columns * REGION;
+		for (at = 0; at < REGION; at += piece) {
+			for (c = 0; c < columns; c++) {
+				runs[c].start = first + 2 * c * REGION + at;
+				runs[c].end = runs[c].start + piece;
+			}
+			w.a.facts.used += columns * piece;
+			hm_advisor_look(&w.a, runs, columns, ++looks);
+			assert_int_not_equal(w.a.mode, HM_MODE_RANDOM);
+		}
+	}
+	world_end(&w);
+}
+
 /* The program has used all pages for a long time. Only the last reads of the kernel count. */
 static void guess_is_judged_by_its_last_reads(void **state)
 {
@@ -317,6 +345,7 @@ int main(void)
 		cmocka_unit_test(columns_are_left_to_the_kernel),
 		cmocka_unit_test(guess_that_reads_unused_pages_ends),
 		cmocka_unit_test(pages_of_holes_are_read_one_by_one),
+		cmocka_unit_test(reads_before_streams_are_soon_used),
 		cmocka_unit_test(guess_is_judged_by_its_last_reads),
 		cmocka_unit_test(use_of_cached_pages_is_soon_forgotten),
 		cmocka_unit_test(small_files_that_share_memory_are_random),
