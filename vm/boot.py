@@ -343,8 +343,11 @@ class Machine:
             raise Failed(f"data.mount and the mounts above it do not stop; still mounted:\n{output}\n"
                          + self.run("systemctl list-jobs; systemctl status data.mount || true"))
         # The start of the upper mount starts the lower one.
-        self.run("systemctl start mnt-fast.mount")
-        self.check("/mnt/fast/first", 5)
+        status, output = self.ask("systemctl start mnt-fast.mount && store /mnt/fast/first 5 "
+                                  f"{BYTES} check")
+        if status:
+            state = self.ask("systemctl status data.mount mnt-fast.mount; systemctl list-jobs; dmesg | tail -n 30")
+            raise Failed(f"mnt-fast.mount does not start, or has other data: {output}\n{state[1]}")
 
     def unmount_by_hand_keeps_stores(self) -> None:
         self.refuse("cd /mnt/fast && hugemap umount .", "is in use")
