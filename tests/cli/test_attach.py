@@ -218,7 +218,8 @@ class Attach(unittest.TestCase):
         self.assertEqual(program.wait(LONG), 0)
         out = re.sub(r"\n  (?=\S)", " ", self.report(attach))
         self.assertRegex(out, r" cached: .*page faults mapped [\d.]+ [KM]B")
-        self.assertIn("Nothing to gain: only 0.0 faults a second waited", out)
+        # A page of the program itself may have left memory.
+        self.assertRegex(out, r"Nothing to gain: only \d\.\d faults a second waited")
         self.assertNotIn("Helps:", out)
 
     def test_a_quiet_time_is_sampled(self):
