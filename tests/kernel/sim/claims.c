@@ -16,11 +16,8 @@
 #include "data/evict.h"
 
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define PAGE (HM_BLOCK_PAGES + 3) /* the page that is claimed twice */
-#define STEPS_MAX 4000000u
 #define SYNC_YIELDS 3000u /* a sync has looked for dirty pages after this many */
 #define SECOND_YIELDS 50000u
 
@@ -248,25 +245,8 @@ static const struct play claims_play = { claims_scenario, claims_spawn, claims_r
 
 static int run(u64 seed)
 {
-	sched_seed(seed);
-	w.play = &claims_play;
-	world_new(true);
-	sched_run(STEPS_MAX);
-	fflush(NULL);
+	world_play(&claims_play, seed);
 	return !synced;
-}
-
-/* Run a seed in its own process, so that each starts with the same memory. */
-static bool in_child(u64 seed)
-{
-	int status = 0;
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (!pid)
-		_exit(run(seed));
-	return pid > 0 && waitpid(pid, &status, 0) == pid && !status;
 }
 
 bool claims_run(u64 from, u64 to)
@@ -280,7 +260,7 @@ bool claims_run(u64 from, u64 to)
 		first = &firsts[i / 2];
 		of_mount = i % 2;
 		for (seed = from; seed <= to && good; seed++, runs++)
-			good = in_child(seed);
+			good = !world_in_child(run, seed);
 		if (good)
 			continue;
 		failures++;

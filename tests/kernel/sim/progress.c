@@ -12,12 +12,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define SLEEPS_MAX 150u
 #define OPERATIONS 6u /* of the starved task */
-#define STEPS_MAX 4000000u
 #define COMPETITORS 2u
 
 /*
@@ -29,7 +26,7 @@
 
 enum {
 	ENDED,
-	FAILED,
+	FAILED, /* world_in_child() returns it, too */
 	STARVED
 };
 
@@ -341,33 +338,14 @@ static const struct play contest_play = { progress_scenario, progress_spawn, NUL
 /* Run one seed of a contest. */
 static int contest(u64 seed)
 {
-	sched_seed(seed);
-	w.play = &contest_play;
-	world_new(true);
-	sched_run(STEPS_MAX);
+	world_play(&contest_play, seed);
 	if (sim_verbose)
 		printf("%s beside %s, seed %llu: %u sleeps%s\n", starved->name, competing->name,
 		       (unsigned long long)seed, max(worst, sched_sleeps()),
 		       ended ? "" : ", and does not end");
 	if (!ended && sim_verbose && !is_known())
 		sim_print_notes();
-	fflush(NULL);
 	return ended ? ENDED : STARVED;
-}
-
-/* Run a contest in its own process, so that each starts with the same memory. */
-static int in_child(u64 seed)
-{
-	int status = 0;
-	pid_t pid;
-
-	fflush(NULL);
-	pid = fork();
-	if (!pid)
-		_exit(contest(seed));
-	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-		return FAILED;
-	return WEXITSTATUS(status);
 }
 
 /* Run a contest with all seeds. False: it failed. */
@@ -377,7 +355,7 @@ static bool run_contest(u64 from, u64 to)
 	u64 seed;
 
 	for (seed = from; seed <= to && result == ENDED; seed++)
-		result = in_child(seed);
+		result = world_in_child(contest, seed);
 	if (result == (is_known() ? STARVED : ENDED))
 		return true;
 	printf("%s beside %s, seed %llu: %s\n", starved->name, competing->name,

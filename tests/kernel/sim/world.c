@@ -6,6 +6,10 @@
 #include "data/index.h"
 #include "data/writeback.h"
 
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* Devices write into pages that eviction and promotion claim, and each claim may fail. */
 static void focus_on_claims(struct scenario *s)
 {
@@ -448,4 +452,33 @@ void world_unmount(void *arg)
 			model_unmounted(&w.file[i]);
 	w.counts[C_UNMOUNTS]++;
 	sched_stop();
+}
+
+/* --- plays --- */
+
+#define PLAY_STEPS 4000000u
+
+void world_play(const struct play *play, u64 seed)
+{
+	sched_seed(seed);
+	w.play = play;
+	world_new(true);
+	sched_run(PLAY_STEPS);
+}
+
+int world_in_child(int (*run)(u64 seed), u64 seed)
+{
+	int status = 0, result;
+	pid_t pid;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		result = run(seed);
+		fflush(NULL);
+		_exit(result);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return 1;
+	return WEXITSTATUS(status);
 }

@@ -204,5 +204,12 @@ void world_new(bool fresh);
 void world_hurries(void);
 void world_unmount(void *arg);
 void world_count(void); /* coroutine */
+/* Run a play in a fresh world, until its tasks end. */
+void world_play(const struct play *play, u64 seed);
+/*
+ * Run a seed in its own process, so that each starts with the same memory. Return the result of
+ * @run; 1 if a check failed or the process was killed.
+ */
+int world_in_child(int (*run)(u64 seed), u64 seed);
 
 #endif /* SIM_KERNEL_WORLD_H */
