@@ -183,22 +183,24 @@ static void cost_is_reported(void)
 	CHECK(has_pattern(at, STEER_HINTED) && has_flag(at, " rr"));
 }
 
-static void override(void)
+/* The same, until the monitor has replaced the hint. */
+static char *map_replaced(int fd)
 {
 	const struct steer_settings settings = { .override_hints = true };
+	char *at;
 
 	steer_configure(&settings);
+	at = map_hinted(fd);
+	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
+	return at;
 }
 
 /* When the monitor ends, the hint of the program counts again. */
 static void hint_is_replaced(void)
 {
 	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = map_replaced(fd);
 
-	override();
-	at = map_hinted(fd);
-	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
 	READ_HINTED_UNTIL(fd, at, has_pattern(at, STEER_STREAM));
 	CHECK(!has_flag(at, " rr"));
 	steer_alone();
@@ -209,12 +211,9 @@ static void hint_is_replaced(void)
 static void child_has_the_hint(void)
 {
 	int fd = open_file(O_RDONLY), status;
-	char *at;
+	char *at = map_replaced(fd);
 	pid_t child;
 
-	override();
-	at = map_hinted(fd);
-	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
 	child = fork();
 	if (!child)
 		_exit(!has_flag(at, " rr"));
@@ -225,11 +224,8 @@ static void child_has_the_hint(void)
 static void new_hint_counts(void)
 {
 	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = map_replaced(fd);
 
-	override();
-	at = map_hinted(fd);
-	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
 	CHECK(!madvise(at, SIZE, MADV_SEQUENTIAL));
 	steer_hint(at, SIZE, MADV_SEQUENTIAL);
 	WAIT_FOR(has_pattern(at, STEER_HINTED));
@@ -241,11 +237,8 @@ static void new_hint_counts(void)
 static void hint_for_a_part_leaves_the_rest(void)
 {
 	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = map_replaced(fd);
 
-	override();
-	at = map_hinted(fd);
-	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
 	CHECK(!madvise(at, 2 * MB, MADV_NORMAL));
 	steer_hint(at, 2 * MB, MADV_NORMAL);
 	WAIT_FOR(has_flag(at + SIZE - PAGE, " rr"));
@@ -256,11 +249,8 @@ static void hint_for_a_part_leaves_the_rest(void)
 static void both_parts_have_the_hint(void)
 {
 	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = map_replaced(fd);
 
-	override();
-	at = map_hinted(fd);
-	READ_HINTED_UNTIL(fd, at, !has_flag(at, " rr"));
 	/* The program rests, so the monitor takes its own advice back. */
 	WAIT_FOR(!has_flag(at, " hg") && !has_flag(at + SIZE - PAGE, " hg"));
 	steer_unmapping(at + SIZE / 4, SIZE / 4);
