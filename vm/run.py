@@ -328,8 +328,7 @@ class Tally:
         self.verbose = verbose
         self.passed = 0
         self.skipped = 0
-        self.failed: list[str] = []
-        self.reasons: dict[str, str] = {}
+        self.failed: list[tuple[str, str]] = []  # names and reasons
         self.times: dict[str, int] = {}
         self.lock = threading.Lock()
 
@@ -347,8 +346,7 @@ class Tally:
     def _show(self, name: str, result: Result) -> None:
         print(f"[ RUN      ] {name}")
         if result.outcome == "FAILED":
-            self.failed.append(name)
-            self.reasons[name] = result.why
+            self.failed.append((name, result.why))
             print(f"{name}: {result.why}")
             for title, lines, most in (("output", result.output, OUTPUT_LINES), ("dmesg", result.dmesg, DMESG_LINES)):
                 if len(lines) > most:
@@ -372,9 +370,9 @@ class Tally:
         sys.stdout.flush()
 
     def end(self, words: str) -> None:
-        for name in self.failed:
+        for name, why in self.failed:
             # The reason is far above, before the log of the kernel.
-            print(f"failed: {name}: {self.reasons[name]}")
+            print(f"failed: {name}: {why}")
         print(f"{words}: {self.passed} passed, {len(self.failed)} failed, {self.skipped} skipped", flush=True)
 
 
