@@ -72,13 +72,12 @@ const char *watched_hint_cost(const struct attach *attach, const struct watched 
 		{ HINT_HUGE, MADV_HUGEPAGE },
 	};
 	struct hint_use use = watched_hint_use(attach, map);
-	bool fits = !attach->memory || watched_bytes(map) <= attach->memory / 2;
+	bool fits = hint_fits(watched_bytes(map), attach->memory);
 	size_t i;
 
 	/* The monitor of `hugemap run` may have given the advice. */
 	if (attach->steered)
 		return NULL;
-
 	for (i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
 		if (!(map->area.hints & hints[i].hint) || !hint_hurts(&use, hints[i].advice, fits))
 			continue;

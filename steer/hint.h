@@ -62,6 +62,12 @@ void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n, const 
  * that became mapped elsewhere is not counted: it may be a fault there.
  */
 void hint_end_pass(struct hint_use *use, const struct hint_counters *now);
+/* Return whether a mapping fits into memory beside others. @memory: bytes; 0 = not known */
+static inline bool hint_fits(u64 bytes, u64 memory)
+{
+	return !memory || bytes <= memory / 2;
+}
+
 /*
  * Return whether the hint makes the program slower. @advice: the argument of madvise(2); @fits: the
  * file fits into memory, so a page that is read too early may still be used later.

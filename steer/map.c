@@ -122,8 +122,7 @@ enum hm_mode map_given(const struct map *map, u64 start, u64 end)
 void map_publish(const struct map *map)
 {
 	enum hm_mode given = map_given(map, 0, UINT64_MAX);
-	/* act_sync() has to give the kernel the replaced hint again. */
-	bool due = map_is_hinted(map) && map->hint[0].again;
+	bool due = map_hint_is_due(map);
 
 	map_memory()->advised[map->index] = (struct advised){
 		.start = map->start,

@@ -190,6 +190,12 @@ static inline bool map_is_hinted(const struct map *map)
 	       map->hint[0].end >= map->advisor.end;
 }
 
+/* Return whether act_sync() has to give the kernel such a hint again. */
+static inline bool map_hint_is_due(const struct map *map)
+{
+	return map_is_hinted(map) && map->hint[0].again;
+}
+
 /* Return whether a hint of the program covers any page of a range. */
 bool map_hinted(const struct map *map, u64 start, u64 end);
 

@@ -15,9 +15,8 @@ static u32 map_removals; /* ranges that were ever put into @removed of struct ma
 static void map_leave_part(const struct map *map, u64 start, u64 end)
 {
 	u64 first = (start - map->base) / PAGE_BYTES, last = (end - map->base) / PAGE_BYTES;
+	bool hint = map->replaced || map_hint_is_due(map);
 	struct map *part;
-
-	bool hint = map->replaced || (map_is_hinted(map) && map->hint[0].again);
 
 	if (start >= end || (!map_given(map, first, last) && !hint))
 		return;

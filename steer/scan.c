@@ -278,7 +278,7 @@ static void scan_judge_hint(struct map *map)
 {
 	struct hint_use *use = &map->hint_use;
 	int advice = map->hint[0].advice;
-	bool fits = !scan_memory || map->bytes <= scan_memory / 2;
+	bool fits = hint_fits(map->bytes, scan_memory);
 	char text[120], what[40];
 	struct say say;
 
@@ -420,9 +420,11 @@ static void scan_all(u64 now)
 	bool skips;
 
 	for_each_map(map) {
-		if (map_is_hinted(map))
+		if (map_is_hinted(map)) {
 			map->slice_at = 0;
-		if (scan_skips(map) || map_is_hinted(map))
+			continue;
+		}
+		if (scan_skips(map))
 			continue;
 		hm_advisor_share(&map->advisor, now / MS, &shared);
 		scan_judge(map);
