@@ -49,7 +49,7 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 		 * The pin may last for ever. Outside the use-once queue, the unit is tried again
 		 * only after others.
 		 */
-		hm_desc_of(cache, unit->frame)->use_once = false;
+		hm_queue_clear_use_once(&pos, unit->frame);
 		break;
 	case HM_EVICT_DIRTY:
 		break;

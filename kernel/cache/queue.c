@@ -114,6 +114,16 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 	hm_spin_unlock(&shard->queue_lock);
 }
 
+void hm_queue_clear_use_once(const struct hm_pos *pos, u32 frame)
+{
+	struct hm_cache *cache = pos->file->cache;
+	struct hm_shard *shard = hm_shard_of(cache, pos->file, pos->pgoff);
+
+	hm_spin_lock(&shard->queue_lock);
+	hm_desc_of(cache, frame)->use_once = false;
+	hm_spin_unlock(&shard->queue_lock);
+}
+
 void hm_queue_forget(const struct hm_pos *pos, u32 frame)
 {
 	struct hm_cache *cache = pos->file->cache;

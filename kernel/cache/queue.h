@@ -16,6 +16,12 @@
  */
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);
 
+/*
+ * Insert the unit on probation from now on, not into the use-once queue. The caller has claimed the
+ * unit. Takes queue_lock, because a late hm_queue_insert() reads the same field.
+ */
+void hm_queue_clear_use_once(const struct hm_pos *pos, u32 frame);
+
 /* A unit leaves the cache: unlink its frame, which has no owner from now on. Takes queue_lock. */
 void hm_queue_forget(const struct hm_pos *pos, u32 frame);
 
