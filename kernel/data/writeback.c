@@ -51,23 +51,25 @@ bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 	struct hugemap_inode *hi = hugemap_inode(mapping->host);
 	struct hugemap_mount *mount = hugemap_of(hi);
 	struct hm_unit unit;
-	bool claimed;
+	enum hm_state state = HM_CLEAN;
 
 	if (!hi->hfile)
 		return false;
 	/*
-	 * If the flag was set before, the core knows that the unit is dirty, with one exception: an
-	 * eviction, a promotion or a change of the lower file has claimed the unit and not yet seen
-	 * the flag.
+	 * If the flag was set before, the core knows that the unit is dirty, with two exceptions:
+	 * - An eviction, a promotion or a change of the lower file has claimed the unit, and has
+	 *   not yet seen the flag.
+	 * - The task that set the flag has not yet reported it. A sync by the caller must not
+	 *   depend on that task.
 	 */
 	if (folio_test_set_dirty(folio)) {
 		smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
-		claimed = hm_peek(hi->hfile, folio->index, &unit) == HM_EVICTING;
-	} else {
-		claimed = writeback_become_dirty(hi, folio->index) == HM_BUSY;
+		state = hm_peek(hi->hfile, folio->index, &unit);
 	}
+	if (state == HM_CLEAN && writeback_become_dirty(hi, folio->index) == HM_BUSY)
+		state = HM_EVICTING;
 	/* The task that has claimed the unit finds the flag. */
-	if (claimed)
+	if (state == HM_EVICTING)
 		atomic_inc(&mount->dirtied_claimed);
 	return false;
 }
