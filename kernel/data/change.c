@@ -233,11 +233,11 @@ static bool change_drop_edge(struct hugemap_inode *hi, struct hm_unit *unit,
 	folio_lock(folio);
 	unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages, false);
 	hugemap_race_point("edge: unmapped, not looked at");
-	if (folio_test_dirty(folio) && !whole) {
+	if (hugemap_folio_remove(hi, folio, !whole)) {
+		result = HM_EVICT_DISCARD;
+	} else if (folio_test_dirty(folio) && !whole) {
 		/* change_write_edge() reads its changed part again. */
 		result = HM_EVICT_DIRTY;
-	} else if (hugemap_folio_remove(hi, folio)) {
-		result = HM_EVICT_DISCARD;
 	} else if (bytes && tries >= HUGEMAP_PIN_RETRIES &&
 		   (whole || cut || tries >= AMEND_TRIES)) {
 		hugemap_folio_orphan(hi, folio);
@@ -404,10 +404,10 @@ void hugemap_drop_clean_pages(struct hugemap_inode *hi, u64 pos, u64 end)
 		folio_lock(folio);
 		/* Readers may have mapped it again since it was claimed. */
 		unmap_mapping_pages(hi->vfs_inode.i_mapping, unit.pgoff, unit.npages, false);
-		if (folio_test_dirty(folio))
-			result = HM_EVICT_DIRTY;
-		else if (hugemap_folio_remove(hi, folio))
+		if (hugemap_folio_remove(hi, folio, true))
 			result = HM_EVICT_DISCARD;
+		else if (folio_test_dirty(folio))
+			result = HM_EVICT_DIRTY;
 		folio_unlock(folio);
 		hugemap_evict_report(hi, &unit, result);
 		cond_resched();

@@ -125,13 +125,13 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
 			u32 *freed)
 {
-	if (folio_test_dirty(folio)) {
-		folio_unlock(folio);
-		evict_report(hi, unit, HM_EVICT_DIRTY);
-	} else if (hugemap_folio_remove(hi, folio)) {
+	if (hugemap_folio_remove(hi, folio, true)) {
 		folio_unlock(folio);
 		evict_report(hi, unit, HM_EVICTED);
 		(*freed)++;
+	} else if (folio_test_dirty(folio)) {
+		folio_unlock(folio);
+		evict_report(hi, unit, HM_EVICT_DIRTY);
 	} else {
 		if (!folio_mapped(folio))
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_PINNED, 1);
@@ -493,7 +493,7 @@ static void evict_discard(struct hugemap_inode *hi, const struct hm_unit *unit, 
 		if (folio_mapped(folio))
 			unmap_mapping_pages(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages,
 					    false);
-		if (hugemap_folio_remove(hi, folio)) {
+		if (hugemap_folio_remove(hi, folio, false)) {
 			folio_unlock(folio);
 			return;
 		}

@@ -86,10 +86,11 @@ static void folio_leave(struct folio *folio)
 	folio_ref_unfreeze(folio, 1);
 }
 
-bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio)
+bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio, bool clean)
 {
+	hugemap_race_point("leave: unmapped, not frozen");
 	/* An unmapped folio may still be pinned by a zap or by direct I/O. */
-	if (!hugemap_mm_freeze_folios(hi->vfs_inode.i_mapping, &folio, 1))
+	if (!hugemap_mm_freeze_folios(hi->vfs_inode.i_mapping, &folio, 1, clean))
 		return false;
 	folio_leave(folio);
 	return true;
@@ -118,7 +119,7 @@ bool hugemap_folio_move(struct hugemap_inode *hi, struct folio *from, const stru
 
 bool hugemap_folio_freeze_range(struct hugemap_inode *hi, struct folio *const *base)
 {
-	return hugemap_mm_freeze_folios(hi->vfs_inode.i_mapping, base, HM_BLOCK_PAGES);
+	return hugemap_mm_freeze_folios(hi->vfs_inode.i_mapping, base, HM_BLOCK_PAGES, false);
 }
 
 void hugemap_folio_replace(struct hugemap_inode *hi, const struct hm_unit *unit,

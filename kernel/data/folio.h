@@ -47,8 +47,11 @@ struct folio *hugemap_find_locked(struct hugemap_inode *hi, u64 pgoff, struct hm
 /* @n adjacent units are filled: their folios enter the cache. */
 void hugemap_folio_insert(struct hugemap_inode *hi, const struct hm_unit *units, u32 n);
 
-/* Take a locked and unmapped folio out of the cache. Return false if it is pinned. */
-bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio);
+/*
+ * Take a locked and unmapped folio out of the cache. Return false if it is pinned, or if @clean is
+ * set and the folio is dirty.
+ */
+bool hugemap_folio_remove(struct hugemap_inode *hi, struct folio *folio, bool clean);
 
 /*
  * Move a locked and unmapped base page to the frame of @to. Return false if it is pinned, or if the

@@ -65,13 +65,18 @@ void hugemap_mm_add_folios(struct address_space *mapping, struct folio *const *f
 
 /*
  * Freeze folios, which are locked and unmapped, and remove their entries; NULLs are skipped. Return
- * false and change nothing if one of them has another reference. This allocates nothing.
+ * false and change nothing if one of them has another reference, or if @clean is set and one of
+ * them is dirty. This allocates nothing.
+ *
+ * A holder of a reference may set the dirty flag without the folio lock until it drops the
+ * reference. So a test of the flag counts only after the freeze.
  *
  * No lookup can get a frozen folio: there is no page table, and lookups through the core or i_pages
  * retry until the folio is not frozen or not there. Both changes are made under one xa_lock, so
  * that a lookup does not retry for long where the lock does not sleep.
  */
-bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const *folios, u32 n)
+bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const *folios, u32 n,
+			      bool clean)
 {
 	XA_STATE(xas, &mapping->i_pages, 0);
 	bool frozen;
@@ -83,6 +88,8 @@ bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const
 		    !folio_ref_freeze(folios[end], hugemap_mm_cached_refs(folios[end])))
 			break;
 	frozen = end == n;
+	for (i = 0; clean && i < end; i++)
+		frozen = frozen && !(folios[i] && folio_test_dirty(folios[i]));
 	hugemap_race_point_atomic("leave: frozen, in i_pages");
 	for (i = 0; i < end; i++) {
 		if (!folios[i])

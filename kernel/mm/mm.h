@@ -23,7 +23,8 @@ bool hugemap_mm_merge_block(struct page *first);
 /* --- i_pages.c: entries of folios that are on no LRU list -------------------------------- */
 
 void hugemap_mm_add_folios(struct address_space *mapping, struct folio *const *folios, u32 n);
-bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const *folios, u32 n);
+bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const *folios, u32 n,
+			      bool clean);
 bool hugemap_mm_replace_folio(struct address_space *mapping, struct folio *from, struct folio *to);
 void hugemap_mm_remove_entry(struct address_space *mapping, struct folio *folio);
 
