@@ -387,7 +387,7 @@ static void dma(struct program *p)
 	u32 words = 1 + sim_lower(3 * WORDS), i, n, left;
 	struct place place;
 	u64 done[3 * WORDS] = { 0 };
-	bool all = false, claimed = false;
+	bool all = false, claimed = false, locks = sim_chance(50);
 
 	t->begun = false;
 	t->known_at = 0;
@@ -451,9 +451,12 @@ static void dma(struct program *p)
 	}
 out:
 	for (i = 0; i < n && page[i]; i++) {
-		folio_lock(page[i]->folio);
+		/* Some drivers set the flag without the folio lock. */
+		if (locks)
+			folio_lock(page[i]->folio);
 		folio_mark_dirty(page[i]->folio);
-		folio_unlock(page[i]->folio);
+		if (locks)
+			folio_unlock(page[i]->folio);
 		page[i]->folio->dma_pins--;
 		folio_put(page[i]->folio);
 		w.pins--;
