@@ -6,64 +6,16 @@
  * vm: page=2M,4K,auto lower=ext4 modules=dm_mod timeout=240
  */
 #include "dm.h"
+#include "others.h"
 
-#include <stdatomic.h>
-
-/* The other process of a behaviour. */
-struct other {
-	_Atomic bool stop;
-	_Atomic unsigned int done; /* operations */
-	unsigned int limit;
-	const char *name; /* of the file */
-	void (*work)(struct other *other, int fd);
-};
-
-static struct other *new_other(const char *name, unsigned int limit,
-			       void (*work)(struct other *other, int fd))
-{
-	struct other *other =
-		(void *)map_file(-1, 0, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
-
-	other->limit = limit;
-	other->name = name;
-	other->work = work;
-	return other;
-}
-
-static void other_main(void *arg)
-{
-	struct other *other = arg;
-	int fd = open_file(other->name, O_RDWR | O_DIRECT);
-
-	while (!other->stop && other->done < other->limit) {
-		other->work(other, fd);
-		other->done++;
-	}
-}
-
-/* Start the other process, and wait until it is busy. */
-static pid_t start_other(struct other *other)
-{
-	pid_t pid = start_child(other_main, other);
-
-	while (other->done < 3)
-		usleep(1000);
-	return pid;
-}
-
-static void stop_other(struct other *other, pid_t pid)
-{
-	other->stop = true;
-	wait_child(pid);
-}
-
-static void append_some(struct other *other, int fd)
+static void append_some(int unused, unsigned int i)
 {
 	static int appending = -1;
 
+	(void)unused;
 	if (appending < 0)
-		appending = open_file(other->name, O_WRONLY | O_APPEND);
-	MUST(write(appending, other, 100));
+		appending = open_file("f", O_WRONLY | O_APPEND);
+	MUST(write(appending, &i, sizeof(i)));
 }
 
 /*
@@ -72,12 +24,10 @@ static void append_some(struct other *other, int fd)
  */
 BEHAVIOUR(miss_completes_beside_an_appender)
 {
-	struct other *other = new_other("f", 4000, append_some);
 	const size_t size = 32 * HUGE;
 	volatile unsigned char *map;
-	unsigned int before;
+	struct others *others;
 	size_t at;
-	pid_t pid;
 	int fd;
 
 	/* Every second page of the lower file is a hole. */
@@ -88,58 +38,52 @@ BEHAVIOUR(miss_completes_beside_an_appender)
 	MUST(close(fd));
 	/* The appender works under another index node. */
 	MUST(truncate("f", 1ul << 30));
-	pid = start_other(other);
+	others = others_start(1, O_RDWR, 4000, append_some);
 	fd = open_file("f", O_RDWR);
 	map = map_shared(fd, 0, size);
-	before = other->done;
+	others_count(others);
 	EXPECT(map[4 * SMALL] == pattern_byte(1, 4 * SMALL), "the load returned other data");
-	EXPECT(other->done < other->limit, "the load waited for the end of all appends");
-	printf("a miss: %u appends\n", other->done - before);
-	stop_other(other, pid);
+	others_check(others, "a load");
+	others_stop(others);
+	printf("a miss: %u appends\n", others->longest);
 }
 
-static void write_directly(struct other *other, int fd)
+static void write_directly(int fd, unsigned int i)
 {
 	static unsigned char *buf;
 
+	(void)i;
 	if (!buf)
 		buf = memset(buffer(4 * HUGE), 1, 4 * HUGE);
 	EXPECT(pwrite(fd, buf, 4 * HUGE, 0) == 4 * HUGE, "direct write: %s", strerror(errno));
 }
 
-static void allocate(struct other *other, int fd)
+static void allocate(int fd, unsigned int i)
 {
+	(void)i;
 	MUST(fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 4 * HUGE));
 }
 
 /* The first store to a page needs that the lower file does not change for a moment. */
 static void stores_complete_beside(const char *what, unsigned int limit,
-				   void (*work)(struct other *other, int fd))
+				   void (*work)(int fd, unsigned int i))
 {
-	struct other *others[2];
-	unsigned int most = 0, i, before;
 	int fd = make_file("f", 1, 8 * HUGE);
 	volatile unsigned char *map = map_shared(fd, 4 * HUGE, 4 * HUGE);
-	pid_t pids[2];
+	struct others *others;
+	unsigned int i;
 
 	MUST(fsync(fd));
-	for (i = 0; i < 2; i++) {
-		others[i] = new_other("f", limit, work);
-		pids[i] = start_other(others[i]);
-	}
+	others = others_start(2, O_RDWR | O_DIRECT, limit, work);
 	for (i = 0; i < 16; i++) {
 		/* Each store is the first one since a write-back. */
 		MUST(fsync(fd));
-		before = others[0]->done + others[1]->done;
+		others_count(others);
 		map[i * SMALL] = 0x5a;
-		before = others[0]->done + others[1]->done - before;
-		most = before > most ? before : most;
-		EXPECT(others[0]->done < limit && others[1]->done < limit,
-		       "store %u waited for the end of all %s", i, what);
+		others_check(others, "a store");
 	}
-	for (i = 0; i < 2; i++)
-		stop_other(others[i], pids[i]);
-	printf("longest wait of a store: %u %s\n", most, what);
+	others_stop(others);
+	printf("longest wait of a store: %u %s\n", others->longest, what);
 	for (i = 0; i < 16; i++)
 		EXPECT(map[i * SMALL] == 0x5a, "store %u is lost", i);
 }

@@ -10,92 +10,40 @@
  */
 #include "dm.h"
 #include "mounts.h"
-
-#include <stdatomic.h>
+#include "others.h"
 
 #define OTHERS 2u
 #define ROUNDS 16u
 #define SIZE (8 * HUGE)
-
-/* The processes that work against the starved operation. */
-struct others {
-	_Atomic bool stop, counts; /* @counts: the starved operation runs */
-	_Atomic unsigned int ready, done; /* @done: operations beside the starved one */
-	unsigned int limit, longest;
-	uint64_t reads, most_reads; /* before the starved operation; of one such operation */
-	void (*work)(int fd, unsigned int i);
-	pid_t pids[OTHERS];
-};
-
-static void other_main(void *arg)
-{
-	struct others *others = arg;
-	int fd = open_file("f", O_RDWR);
-	unsigned int i;
-
-	for (i = 0; !others->stop && others->done < others->limit; i++) {
-		others->work(fd, i);
-		others->ready += !i;
-		others->done += others->counts;
-	}
-}
-
-/* Start the others, and wait until they are busy. */
-static struct others *start_others(unsigned int limit, void (*work)(int fd, unsigned int i))
-{
-	struct others *others =
-		(void *)map_file(-1, 0, SMALL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS);
-	unsigned int i;
-
-	others->limit = limit;
-	others->work = work;
-	for (i = 0; i < OTHERS; i++)
-		others->pids[i] = start_child(other_main, others);
-	while (others->ready < OTHERS)
-		usleep(1000);
-	return others;
-}
-
-static void stop_others(struct others *others, const char *what, const char *works)
-{
-	unsigned int i;
-
-	others->stop = true;
-	for (i = 0; i < OTHERS; i++)
-		wait_child(others->pids[i]);
-	printf("longest %s: %u %s, %llu reads\n", what, others->longest, works,
-	       (unsigned long long)others->most_reads);
-}
-
-static void begin(struct others *others)
-{
-	others->done = 0;
-	others->reads = mount_stat("read_ios");
-	others->counts = true;
-}
-
-/* The starved operation has ended. */
-static void end(struct others *others, const char *what)
-{
-	unsigned int waited = others->done;
-
-	others->counts = false;
-	EXPECT(waited < others->limit, "%s waited for the end of all others", what);
-	others->longest = waited > others->longest ? waited : others->longest;
-	others->reads = mount_stat("read_ios") - others->reads;
-	if (others->reads > others->most_reads)
-		others->most_reads = others->reads;
-}
 
 /* --- beside FADV_DONTNEED --------------------------------------------------------------- */
 
 #define ADVICES 1000000u
 #define READS_MAX 100u /* of an operation that needs one read or two */
 
+/* Reads before the operation, and the reads of the operation with the most. */
+static uint64_t reads, most_reads;
+
+static void begin(struct others *others)
+{
+	reads = mount_stat("read_ios");
+	others_count(others);
+}
+
+static void end(struct others *others, const char *what)
+{
+	others_check(others, what);
+	reads = mount_stat("read_ios") - reads;
+	if (reads > most_reads)
+		most_reads = reads;
+}
+
 static void stop_advising(struct others *others, const char *what)
 {
-	stop_others(others, what, "calls of FADV_DONTNEED");
-	EXPECT(others->most_reads <= READS_MAX, "the pages were dropped again before their use");
+	others_stop(others);
+	printf("longest %s: %u calls of FADV_DONTNEED, %llu reads\n", what, others->longest,
+	       (unsigned long long)most_reads);
+	EXPECT(most_reads <= READS_MAX, "the pages were dropped again before their use");
 }
 
 static void advise(int fd, unsigned int i)
@@ -108,7 +56,7 @@ static void advise(int fd, unsigned int i)
 BEHAVIOUR(large_write_ends_beside_dontneed)
 {
 	int fd = make_cold_file("f", 1, SIZE + SMALL);
-	struct others *others = start_others(ADVICES, advise);
+	struct others *others = others_start(OTHERS, O_RDWR, ADVICES, advise);
 	unsigned char *data = buffer(SIZE);
 	unsigned int i;
 
@@ -127,7 +75,7 @@ BEHAVIOUR(large_write_ends_beside_dontneed)
 BEHAVIOUR(append_ends_beside_dontneed)
 {
 	int fd = make_cold_file("f", 1, SIZE), append = open_file("f", O_WRONLY | O_APPEND);
-	struct others *others = start_others(ADVICES, advise);
+	struct others *others = others_start(OTHERS, O_RDWR, ADVICES, advise);
 	unsigned char part[100];
 	unsigned int i;
 
@@ -148,7 +96,7 @@ BEHAVIOUR(load_and_store_end_beside_dontneed)
 {
 	int fd = make_cold_file("f", 1, SIZE);
 	volatile unsigned char *map = map_shared(fd, 0, SIZE);
-	struct others *others = start_others(ADVICES, advise);
+	struct others *others = others_start(OTHERS, O_RDWR, ADVICES, advise);
 	unsigned int i;
 
 	for (i = 0; i < 10 * ROUNDS; i++) {
@@ -240,11 +188,12 @@ BEHAVIOUR(sync_of_all_files_ends_beside_new_files)
 		MUST(mknod(lower_path(name), S_IFREG | 0600, 0));
 	}
 	fd = make_file("f", 1, SIZE);
-	others = start_others(NEW_FILES / 2, use_file);
-	begin(others);
+	others = others_start(OTHERS, O_RDWR, NEW_FILES / 2, use_file);
+	others_count(others);
 	MUST(syncfs(fd));
-	end(others, "a sync");
-	stop_others(others, "sync", "new files");
+	others_check(others, "a sync");
+	others_stop(others);
+	printf("longest sync: %u new files\n", others->longest);
 }
 
 RUN_BEHAVIOURS
