@@ -14,12 +14,13 @@ uint64_t next_random(struct worker *worker, uint64_t below)
 	return random_below(&worker->random, below);
 }
 
+/* A worker that gets a CPU only after the time limit still does one operation: a run has a result. */
 bool next_enough(const struct worker *worker)
 {
 	const struct run *run = worker->run;
 
 	return worker->ops >= worker->ops_max ||
-	       (run->seconds_max > 0 && cli_now() >= run->deadline);
+	       (worker->ops && run->seconds_max > 0 && cli_now() >= run->deadline);
 }
 
 static bool next_in_order(struct worker *worker, struct op *op, enum op_kind kind)
