@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -150,6 +151,8 @@ class Reports(Case):
 
     def test_verbose(self):
         path, child, _ = self.start_advised("-v")
+        # The monitor counts the advice before it writes the line.
+        self.assertTrue(select.select([child.stderr], [], [], PATIENCE)[0], "no line of -v")
         self.assertIn(f"{path}: ", child.communicate("")[1])
 
     def test_nothing_to_sum_up(self):
