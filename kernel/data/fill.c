@@ -58,14 +58,22 @@ enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct 
 	return outcome;
 }
 
-/* End the fills of @n units. @err: 0 if all were read, otherwise the error of all. */
-static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32 n, int err)
+/*
+ * End the fills of @n units. @err: 0 if all were read, otherwise the error of all. @held: NULL, or
+ * where to store a reference to the folio of the first unit.
+ */
+static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32 n, int err,
+		      struct folio **held)
 {
 	u32 i;
 
 	hugemap_race_point("fill: read, not in i_pages");
 	if (!err)
 		hugemap_folio_insert(hi, units, n);
+	if (!err && held) {
+		*held = hugemap_frame_folio(hugemap_of(hi), units[0].frame);
+		folio_get(*held);
+	}
 	for (i = 0; i < n; i++) {
 		hugemap_race_point("fill: in i_pages, not cached yet");
 		trace_hugemap_fill(&hi->vfs_inode, units[i].pgoff, units[i].npages, err);
@@ -84,7 +92,7 @@ void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit)
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 
-static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
+static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit, struct folio **held)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	u32 i;
@@ -93,7 +101,7 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 		clear_highpage(folio_page(folio, i));
 		cond_resched();
 	}
-	fill_done(hi, unit, 1, 0);
+	fill_done(hi, unit, 1, 0, held);
 }
 
 /*
@@ -119,7 +127,7 @@ static void fill_ahead_done(struct work_struct *work)
 				hugemap_fill_cancel(hi, &units[n]);
 		}
 		if (!err)
-			fill_done(hi, units, n, 0);
+			fill_done(hi, units, n, 0, NULL);
 	}
 	hugemap_io_free(io);
 	iput(&hi->vfs_inode);
@@ -143,7 +151,8 @@ static bool fill_concerns_reader(int err)
 }
 
 /* Return 1 if the unit is cached now, 0 to try again, or an error. */
-static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struct hm_access *access)
+static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struct hm_access *access,
+		     struct folio **held)
 {
 	/* On the stack, because nothing uses it after hugemap_io_wait(). */
 	struct bio_vec segment;
@@ -167,7 +176,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
 		*access = hm_access_to_base(*access);
 		return 0;
 	}
-	fill_done(hi, unit, 1, err);
+	fill_done(hi, unit, 1, err, held);
 	if (!err)
 		return 1;
 	/* Repeat a fill of a block that has failed: the caller then reads page by page. */
@@ -179,7 +188,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
  * released here. Return 1 if the unit is cached now, 0 to try again, or an error.
  */
 static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
-		      struct hm_access *access)
+		      struct hm_access *access, struct folio **held)
 {
 	int err = hugemap_frame_prepare(hugemap_of(hi), unit);
 
@@ -194,8 +203,8 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 		return 0;
 	}
 	if (outcome == HM_FILL)
-		return fill_read(hi, unit, access);
-	fill_zero(hi, unit);
+		return fill_read(hi, unit, access, held);
+	fill_zero(hi, unit, held);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)
 		hugemap_read_ahead(hi, unit->pgoff, *access);
@@ -232,8 +241,9 @@ static int fill_wait_memory(struct hugemap_mount *mount, unsigned long *began)
 											  0;
 }
 
-/* hugemap_fill_page(). *counted: see hugemap_wait_overwrite(). */
-static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access, bool *counted)
+/* hugemap_fill_page_held(). *counted: see hugemap_wait_overwrite(). */
+static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access, bool *counted,
+		     struct folio **held)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -260,7 +270,7 @@ static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acces
 				continue;
 			}
 			hugemap_end_wait_overwrite(hi, counted);
-			err = fill_units(hi, &unit, outcome, &access);
+			err = fill_units(hi, &unit, outcome, &access, held);
 			if (err > 0)
 				return 0;
 			if (err == -ENOMEM && !hugemap_frame_folio(mount, unit.frame))
@@ -306,16 +316,22 @@ static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acces
 	return err;
 }
 
-int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
+int hugemap_fill_page_held(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
+			   struct folio **held)
 {
 	bool counted = false;
-	int err = fill_page(hi, pgoff, access, &counted);
+	int err = fill_page(hi, pgoff, access, &counted, held);
 
 	hugemap_end_wait_overwrite(hi, &counted);
 	/* The index nodes above the page may be new, and have no unit now. */
 	if (unlikely(err) && hi->hfile)
 		hugemap_trim_index(hi->hfile, pgoff);
 	return err;
+}
+
+int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
+{
+	return hugemap_fill_page_held(hi, pgoff, access, NULL);
 }
 
 /* --- read-ahead ------------------------------------------------------------------------------- */
@@ -386,7 +402,7 @@ static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark,
 		if (access.mark)
 			*mark = U64_MAX;
 		if (outcome == HM_ZERO)
-			fill_zero(hi, &unit);
+			fill_zero(hi, &unit, NULL);
 		break;
 	case HM_HIT:
 	case HM_BUSY:

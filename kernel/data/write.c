@@ -310,6 +310,7 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t chunk =
 		min_t(size_t, iov_iter_count(from), HM_BLOCK_SIZE - (pos & (HM_BLOCK_SIZE - 1)));
+	struct folio *held = NULL;
 	ssize_t written;
 	int err;
 
@@ -336,9 +337,14 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	written = write_cached(hi, pos, from, access);
 	if (!written)
 		written = write_fresh(hi, pos, chunk, from, access, batch);
-	if (written)
-		return written == -EFAULT ? 0 : written;
-	return hugemap_fill_page(hi, pgoff, access);
+	if (!written) {
+		err = hugemap_fill_page_held(hi, pgoff, access, &held);
+		if (err || !held)
+			return err;
+		written = write_cached(hi, pos, from, access);
+		folio_put(held);
+	}
+	return written == -EFAULT ? 0 : written;
 }
 
 /*
