@@ -357,10 +357,13 @@ static bool watch_take_own(void)
 
 /*
  * Unmap the memory of a monitor that could not be started. Other threads may have taken rooms there
- * for their events, but only a monitor would access these rooms.
+ * for their events, but only a monitor would access these rooms. After an earlier monitor the
+ * memory stays: it contains the report page, which the program's threads read.
  */
 static void watch_free_own(void)
 {
+	if (record_page)
+		return;
 	room_unmap(watch_own, sizeof(*watch_own));
 	watch_own = NULL;
 }

@@ -340,6 +340,22 @@ static void no_thread_little_memory(void)
 	CHECK(pages_mapped() - before < (long)(MB / PAGE));
 }
 
+/* The second monitor cannot start. The report of the first one stays, and a program may read it. */
+static void no_second_thread_keeps_the_report(void)
+{
+	const struct rlimit one = { 1, 1 };
+	int fd = open_file(O_RDONLY);
+	char *at = map_file(fd, PROT_READ, MAP_SHARED);
+
+	WAIT_FOR(told_of(at));
+	unmap_file(at);
+	WAIT_FOR(threads_now() == 1);
+	CHECK(!setrlimit(RLIMIT_NPROC, &one) && !setresuid(54321, 54321, 54321));
+	map_file(fd, PROT_READ, MAP_SHARED);
+	CHECK(threads_now() == 1 && watch_is_impossible());
+	CHECK(steer_own_page()->pid == (uint32_t)getpid());
+}
+
 /* Reserve addresses. Nothing else is there. */
 static void reserve(uintptr_t start, size_t bytes)
 {
@@ -612,6 +628,7 @@ RUN(without_huge_pages)
 RUN(no_monitor_no_memory)
 RUN(no_close_range_no_memory)
 RUN(no_thread_little_memory)
+RUN(no_second_thread_keeps_the_report)
 RUN(other_places_are_found)
 RUN(no_place_no_monitor)
 RUN(pages_of_16_kb_are_refused)
@@ -636,6 +653,7 @@ int main(void)
 		cmocka_unit_test(no_monitor_no_memory_test),
 		cmocka_unit_test(no_close_range_no_memory_test),
 		cmocka_unit_test(no_thread_little_memory_test),
+		cmocka_unit_test(no_second_thread_keeps_the_report_test),
 		cmocka_unit_test(other_places_are_found_test),
 		cmocka_unit_test(no_place_no_monitor_test),
 		cmocka_unit_test(pages_of_16_kb_are_refused_test),
