@@ -148,6 +148,23 @@ bool events_bring_advice(void)
 	       __atomic_load_n(&done, __ATOMIC_SEQ_CST);
 }
 
+/* A slot keeps its event after the reader has taken it, until a thread puts another one there. */
+bool events_inherited(uint64_t start, uint64_t end)
+{
+	const struct events_slot *slot;
+	uint64_t at;
+
+	if (lost || head - done > SLOTS)
+		return true;
+	for (at = done; at < head; at++) {
+		slot = events_slot(at);
+		if (slot->turn > events_turn_of(at) && slot->event.start < end &&
+		    start < slot->event.start + slot->event.bytes)
+			return true;
+	}
+	return false;
+}
+
 uint32_t events_backlog(void)
 {
 	uint64_t carried_out = __atomic_load_n(&done, __ATOMIC_SEQ_CST);

@@ -60,6 +60,11 @@ void events_done(void);
 bool events_pending(void);
 /* Returns whether one of these may bring advice to a range that has no entry in the table. */
 bool events_bring_advice(void);
+/*
+ * For a child of fork(), before events_clear(): returns whether the parent had an event in the
+ * range that was not carried out yet. If events were lost, each range may have had one.
+ */
+bool events_inherited(uint64_t start, uint64_t end);
 /* Returns how many are not carried out yet. */
 uint32_t events_backlog(void);
 /* Returns which kinds of events were lost since the last call. */

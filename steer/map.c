@@ -171,24 +171,30 @@ bool map_find_advised(u64 *start, u64 *end)
 	return false;
 }
 
+/*
+ * The parent may have unmapped a mapping just before fork(), and mapped other memory there, while
+ * the event waits. So a range with such an event keeps its advice: the advice of the program in the
+ * new memory must not be lost.
+ */
+static void map_child_take_back(const struct advised *at)
+{
+	if (at->hinted || events_inherited(at->start, at->start + at->bytes))
+		return;
+	if (at->random)
+		call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NORMAL, 0, 0, 0);
+	if (at->huge)
+		call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0, 0);
+	if (at->replaced)
+		call(SYS_madvise, (long)at->start, (long)at->bytes, at->replaced, 0, 0, 0);
+}
+
 void map_child(void)
 {
 	u32 i;
 
-	for (i = 0; i < map_end_used; i++) {
-		const struct advised *at = &map_memory()->advised[i];
-
-		if (!at->bytes || at->hinted)
-			continue;
-		if (at->random)
-			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NORMAL, 0, 0, 0);
-		if (at->huge)
-			call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NOHUGEPAGE, 0, 0,
-			     0);
-		/* While an event waits, the program may have given another hint, or mapped memory. */
-		if (at->replaced && !events_pending())
-			call(SYS_madvise, (long)at->start, (long)at->bytes, at->replaced, 0, 0, 0);
-	}
+	for (i = 0; i < map_end_used; i++)
+		if (map_memory()->advised[i].bytes)
+			map_child_take_back(&map_memory()->advised[i]);
 	if (map_end_used)
 		memset(map_memory()->advised, 0, map_end_used * sizeof(struct advised));
 	memset(map_blocks, 0, sizeof(map_blocks));

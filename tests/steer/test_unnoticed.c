@@ -246,18 +246,33 @@ static void move_within_a_stop_leaves_no_advice(void)
 	CHECK(!is_advised(new));
 }
 
-static bool holds_end, end_held;
+static bool holds_loop, holds_end, is_held;
 
 /* The monitor calls this function. It must use no function of the C library. */
 bool __wrap_act_sync_all(void)
 {
 	bool done = __real_act_sync_all();
+	bool *holds = act_ending ? &holds_end : &holds_loop;
 
-	while (done && act_ending && __atomic_load_n(&holds_end, __ATOMIC_SEQ_CST)) {
-		__atomic_store_n(&end_held, true, __ATOMIC_SEQ_CST);
+	while (done && __atomic_load_n(holds, __ATOMIC_SEQ_CST)) {
+		__atomic_store_n(&is_held, true, __ATOMIC_SEQ_CST);
 		call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	}
 	return done;
+}
+
+/* The monitor takes no event and gives no advice until release_monitor(). */
+static void hold_monitor(void)
+{
+	__atomic_store_n(&is_held, false, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&holds_loop, true, __ATOMIC_SEQ_CST);
+	events_wake();
+	WAIT_FOR(__atomic_load_n(&is_held, __ATOMIC_SEQ_CST));
+}
+
+static void release_monitor(void)
+{
+	__atomic_store_n(&holds_loop, false, __ATOMIC_SEQ_CST);
 }
 
 static void wait_for_last_event(void)
@@ -265,7 +280,7 @@ static void wait_for_last_event(void)
 	pthread_t stopper;
 
 	CHECK(!pthread_create(&stopper, NULL, stop_beside_move, NULL));
-	WAIT_FOR(__atomic_load_n(&end_held, __ATOMIC_SEQ_CST));
+	WAIT_FOR(__atomic_load_n(&is_held, __ATOMIC_SEQ_CST));
 }
 
 /* mremap() returns after the monitor has taken its last event, and before the monitor has ended. */
@@ -445,6 +460,35 @@ static void fork_goes_on(void)
 		at[SIZE - 1 - i] = (char)byte_of(SIZE - 1 - i);
 	}
 	CHECK(threads_now() == 2 && has_flag(at + SIZE - PAGE, " hg"));
+}
+
+static bool child_has_flag(const char *at, const char *flag)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(has_flag(at, flag));
+	CHECK(child > 0 && waitpid(child, &status, 0) == child);
+	return status;
+}
+
+/*
+ * The program replaces a mapping by memory of its own and calls fork(), before the monitor has
+ * taken the event.
+ */
+static void fork_keeps_advice_of_new_memory(void)
+{
+	char *at = map_advised(open_file(O_RDONLY));
+
+	CHECK(!child_has_flag(at + SIZE - PAGE, " hg"));
+	hold_monitor();
+	unmap_file(at);
+	CHECK(mmap(at, SIZE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at);
+	CHECK(!madvise(at, SIZE, MADV_HUGEPAGE));
+	CHECK(child_has_flag(at + SIZE - PAGE, " hg"));
+	release_monitor();
 }
 
 /* The program makes a hole in its address space. The monitor must not map memory there. */
@@ -701,6 +745,7 @@ RUN(signals)
 RUN(locks_go)
 RUN(record_locks_stay)
 RUN(fork_goes_on)
+RUN(fork_keeps_advice_of_new_memory)
 RUN(ends_with_the_last)
 RUN(holes_stay_empty)
 RUN(hole_of_the_program_stays_empty)
@@ -731,6 +776,7 @@ int main(void)
 		cmocka_unit_test(locks_go_test),
 		cmocka_unit_test(record_locks_stay_test),
 		cmocka_unit_test(fork_goes_on_test),
+		cmocka_unit_test(fork_keeps_advice_of_new_memory_test),
 		cmocka_unit_test(ends_with_the_last_test),
 		cmocka_unit_test(holes_stay_empty_test),
 		cmocka_unit_test(hole_of_the_program_stays_empty_test),
