@@ -181,7 +181,9 @@ struct steer_removal steer_unmapping(void *addr, size_t length)
 	removal.id = event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	removal.ends = watch_ends();
 	steer_find_advised(&removal, &event);
-	event_put(&event);
+	/* If the event is lost, the monitor does not forget the range while it is mapped. */
+	if (!event_put(&event))
+		removal.id = 0;
 	watch_wait_advice(event.start, event.bytes);
 	/* The monitor may have given advice between these steps. */
 	steer_find_advised(&removal, &event);
@@ -191,6 +193,7 @@ struct steer_removal steer_unmapping(void *addr, size_t length)
 /*
  * CPU 0 (monitor): takes UNMAPPING, forgets the mapping, and ends for setuid() of a third thread.
  * CPU 1 (program): munmap() fails; puts NOT_UNMAPPED, which no monitor takes.
+ * The ring may also be full, and then the event is lost.
  */
 void steer_not_unmapped(struct steer_removal removal)
 {
@@ -199,11 +202,12 @@ void steer_not_unmapped(struct steer_removal removal)
 		.id = removal.id,
 		.advised = removal.advised_bytes,
 	};
+	bool put;
 
 	if (!removal.id)
 		return;
-	event_put(&event);
-	if (removal.advised_bytes && watch_may_end_since(removal.ends))
+	put = event_put(&event);
+	if (removal.advised_bytes && (!put || watch_may_end_since(removal.ends)))
 		steer_take_back((long)removal.advised, removal.advised_bytes);
 }
 

@@ -261,7 +261,7 @@ bool __wrap_act_sync_all(void)
 	return done;
 }
 
-/* The monitor takes no event and gives no advice until release_monitor(). */
+/* The monitor takes no event and gives no advice until release_monitor(), which waits for both. */
 static void hold_monitor(void)
 {
 	__atomic_store_n(&is_held, false, __ATOMIC_SEQ_CST);
@@ -273,6 +273,7 @@ static void hold_monitor(void)
 static void release_monitor(void)
 {
 	__atomic_store_n(&holds_loop, false, __ATOMIC_SEQ_CST);
+	WAIT_FOR(!events_pending());
 }
 
 static void wait_for_last_event(void)
@@ -460,6 +461,33 @@ static void fork_goes_on(void)
 		at[SIZE - 1 - i] = (char)byte_of(SIZE - 1 - i);
 	}
 	CHECK(threads_now() == 2 && has_flag(at + SIZE - PAGE, " hg"));
+}
+
+static void fill_ring(void)
+{
+	while (event_put(&(struct event){ .kind = EVENT_STAYED }))
+		;
+}
+
+/* munmap() fails, and the ring is full: an event of the call is lost. */
+static void lost_event_of_failed_unmap(void)
+{
+	char *at = map_advised(open_file(O_RDONLY));
+	struct steer_removal removal;
+
+	hold_monitor();
+	removal = steer_unmapping(at, SIZE);
+	fill_ring();
+	steer_not_unmapped(removal);
+	CHECK(!is_advised(at));
+	release_monitor();
+	/* Both events are lost: the monitor still steers the mapping. */
+	at = map_advised(open_file(O_RDONLY));
+	hold_monitor();
+	fill_ring();
+	steer_not_unmapped(steer_unmapping(at, SIZE));
+	CHECK(is_advised(at));
+	release_monitor();
 }
 
 static bool child_has_flag(const char *at, const char *flag)
@@ -746,6 +774,7 @@ RUN(locks_go)
 RUN(record_locks_stay)
 RUN(fork_goes_on)
 RUN(fork_keeps_advice_of_new_memory)
+RUN(lost_event_of_failed_unmap)
 RUN(ends_with_the_last)
 RUN(holes_stay_empty)
 RUN(hole_of_the_program_stays_empty)
@@ -777,6 +806,7 @@ int main(void)
 		cmocka_unit_test(record_locks_stay_test),
 		cmocka_unit_test(fork_goes_on_test),
 		cmocka_unit_test(fork_keeps_advice_of_new_memory_test),
+		cmocka_unit_test(lost_event_of_failed_unmap_test),
 		cmocka_unit_test(ends_with_the_last_test),
 		cmocka_unit_test(holes_stay_empty_test),
 		cmocka_unit_test(hole_of_the_program_stays_empty_test),
