@@ -177,12 +177,9 @@ static void map_moved(const struct event *event)
 
 	map_moving(event, false);
 	map_unmapped(event->to, event->to + event->to_bytes, map);
-	if (!map || map->orphan) {
-		if (map)
-			map_cut(map, event->start, event->start + event->bytes);
-		else
-			/* The event before was lost. */
-			map_recover(false);
+	if (!map) {
+		/* The event before was lost. */
+		map_recover(false);
 		map_give_room_back(event);
 		return;
 	}
@@ -193,9 +190,10 @@ static void map_moved(const struct event *event)
 		new->unsettled = map->unsettled;
 		new->huge_works = map->huge_works;
 		new->advisor.facts = map->advisor.facts;
-		map_begin_record(new);
+		if (!map->orphan)
+			map_begin_record(new);
 		map_take_pieces(new, map, event->start);
-		if (event->bytes < map->bytes)
+		if (map->orphan || event->bytes < map->bytes)
 			map_leave(new);
 	}
 	if (event->flags & MREMAP_DONTUNMAP)

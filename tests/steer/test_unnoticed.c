@@ -463,10 +463,11 @@ static void fork_goes_on(void)
 	CHECK(threads_now() == 2 && has_flag(at + SIZE - PAGE, " hg"));
 }
 
-static void fill_ring(void)
+/* Put events that change nothing, until the ring has room for so many others. */
+static void fill_ring(uint32_t left)
 {
-	while (event_put(&(struct event){ .kind = EVENT_STAYED }))
-		;
+	while (events_backlog() < EVENTS_MOST - left)
+		CHECK(event_put(&(struct event){ .kind = EVENT_STAYED }));
 }
 
 /* munmap() fails, and the ring is full: an event of the call is lost. */
@@ -477,17 +478,42 @@ static void lost_event_of_failed_unmap(void)
 
 	hold_monitor();
 	removal = steer_unmapping(at, SIZE);
-	fill_ring();
+	fill_ring(0);
 	steer_not_unmapped(removal);
 	CHECK(!is_advised(at));
 	release_monitor();
 	/* Both events are lost: the monitor still steers the mapping. */
 	at = map_advised(open_file(O_RDONLY));
 	hold_monitor();
-	fill_ring();
+	fill_ring(0);
 	steer_not_unmapped(steer_unmapping(at, SIZE));
 	CHECK(is_advised(at));
 	release_monitor();
+}
+
+static char *move(char *at, size_t bytes)
+{
+	char *new = reserve();
+
+	CHECK(steer_remap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
+	return new;
+}
+
+/*
+ * The program unmaps most of a mapping. The rest is too short to be steered. The program moves it
+ * before the monitor has taken the first event.
+ */
+static void moved_rest_has_no_advice(void)
+{
+	char *at = map_advised(open_file(O_RDONLY)), *new;
+
+	hold_monitor();
+	steer_unmapping(at, SIZE - MB);
+	CHECK(!munmap(at, SIZE - MB));
+	new = move(at + SIZE - MB, MB);
+	CHECK(has_flag(new, " hg"));
+	release_monitor();
+	WAIT_FOR(!has_flag(new, " hg"));
 }
 
 static bool child_has_flag(const char *at, const char *flag)
@@ -775,6 +801,7 @@ RUN(record_locks_stay)
 RUN(fork_goes_on)
 RUN(fork_keeps_advice_of_new_memory)
 RUN(lost_event_of_failed_unmap)
+RUN(moved_rest_has_no_advice)
 RUN(ends_with_the_last)
 RUN(holes_stay_empty)
 RUN(hole_of_the_program_stays_empty)
@@ -807,6 +834,7 @@ int main(void)
 		cmocka_unit_test(fork_goes_on_test),
 		cmocka_unit_test(fork_keeps_advice_of_new_memory_test),
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
+		cmocka_unit_test(moved_rest_has_no_advice_test),
 		cmocka_unit_test(ends_with_the_last_test),
 		cmocka_unit_test(holes_stay_empty_test),
 		cmocka_unit_test(hole_of_the_program_stays_empty_test),
