@@ -100,10 +100,14 @@ static void steer_grow_table(void)
 		room_unmap(block, sizeof(*block));
 }
 
-static void steer_put(const struct event *event)
+/* Returns false if the event is lost. */
+static bool steer_put(const struct event *event)
 {
-	if (!event_put(event) && event->room)
+	bool put = event_put(event);
+
+	if (!put && event->room)
 		room_give_back(event->room, event->room_bytes, 0);
+	return put;
 }
 
 static uint64_t steer_pages(size_t length)
@@ -230,19 +234,22 @@ static long steer_remap_again(const struct event *range, size_t length, int flag
 	return at;
 }
 
-/* Report a range before mremap(). Return whether it may have advice of the monitor. */
-static bool steer_put_moving(const struct event *event)
+/*
+ * Report a range before mremap(). Return whether it may have advice of the monitor. @put: whether
+ * the monitor gets the event
+ */
+static bool steer_put_moving(const struct event *event, bool *put)
 {
 	bool advised = map_has_advised(event->start, event->bytes);
 
-	event_put(event);
+	*put = event_put(event);
 	watch_wait_advice(event->start, event->bytes);
 	/* If the monitor ends now, the table is empty afterwards. */
 	return map_has_advised(event->start, event->bytes) || advised;
 }
 
-/* Report the result of mremap(). */
-static void steer_put_moved(struct event *event, long at, size_t length, int flags, bool advised)
+/* Report the result of mremap(). Return whether the monitor will know the new place. */
+static bool steer_put_moved(struct event *event, long at, size_t length, int flags, bool advised)
 {
 	event->kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;
 	if (event->kind == EVENT_MOVED) {
@@ -255,7 +262,7 @@ static void steer_put_moved(struct event *event, long at, size_t length, int fla
 		if (!steer_take_room(event, event->to, event->to_bytes))
 			event->kind = EVENT_UNMAPPING;
 	}
-	steer_put(event);
+	return steer_put(event) && event->kind == EVENT_MOVED;
 }
 
 void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *new)
@@ -271,19 +278,21 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
 			steer_concerns(old, old_length);
 	uint32_t ends = watch_ends();
-	bool advised = concerns && steer_put_moving(&event);
+	bool put = true;
+	bool advised = concerns && steer_put_moving(&event, &put);
 	long at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new, 0);
 
 	if (at == -EFAULT && concerns)
 		at = steer_remap_again(&event, length, flags, new, advised);
 	if (concerns)
-		steer_put_moved(&event, at, length, flags, advised);
+		put &= steer_put_moved(&event, at, length, flags, advised);
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
 	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third
 	 * thread may have called setuid() before CPU 1 puts MOVING.
+	 * The monitor does not know the new place either if an event is lost.
 	 */
-	if (!advised || !watch_may_end_since(ends))
+	if (!advised || ((put || call_failed(at)) && !watch_may_end_since(ends)))
 		return (void *)at;
 	if (!call_failed(at))
 		steer_take_back(at, length);

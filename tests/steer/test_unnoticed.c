@@ -3,6 +3,7 @@
 #include "common.h"
 
 #include "call.h"
+#include "room.h"
 #include "wrap.h"
 
 #include <dirent.h>
@@ -499,6 +500,35 @@ static char *move(char *at, size_t bytes)
 	return new;
 }
 
+/* The ring has room for none, or only for the first, of the two events of mremap(). */
+static void lost_event_of_move_leaves_no_advice(void)
+{
+	uint32_t left;
+	char *at;
+
+	for (left = 0; left < 2; left++) {
+		at = map_advised(open_file(O_RDONLY));
+		hold_monitor();
+		fill_ring(left);
+		CHECK(!is_advised(move(at, SIZE)));
+		release_monitor();
+	}
+}
+
+/* There is no memory for the data of the moved mapping. */
+static void move_without_memory_leaves_no_advice(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY }, none = { PAGE, RLIM_INFINITY };
+	char *at = map_advised(open_file(O_RDONLY)), *new = reserve();
+	int i;
+
+	for (i = 0; i < (int)ROOM_SLOTS; i++)
+		room_take(PAGE);
+	CHECK(!setrlimit(RLIMIT_AS, &none));
+	CHECK(steer_remap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
+	CHECK(!setrlimit(RLIMIT_AS, &all) && !is_advised(new));
+}
+
 /*
  * The program unmaps most of a mapping. The rest is too short to be steered. The program moves it
  * before the monitor has taken the first event.
@@ -801,6 +831,8 @@ RUN(record_locks_stay)
 RUN(fork_goes_on)
 RUN(fork_keeps_advice_of_new_memory)
 RUN(lost_event_of_failed_unmap)
+RUN(lost_event_of_move_leaves_no_advice)
+RUN(move_without_memory_leaves_no_advice)
 RUN(moved_rest_has_no_advice)
 RUN(ends_with_the_last)
 RUN(holes_stay_empty)
@@ -834,6 +866,8 @@ int main(void)
 		cmocka_unit_test(fork_goes_on_test),
 		cmocka_unit_test(fork_keeps_advice_of_new_memory_test),
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
+		cmocka_unit_test(lost_event_of_move_leaves_no_advice_test),
+		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
 		cmocka_unit_test(moved_rest_has_no_advice_test),
 		cmocka_unit_test(ends_with_the_last_test),
 		cmocka_unit_test(holes_stay_empty_test),
