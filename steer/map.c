@@ -55,6 +55,12 @@ u32 map_count(void)
 	return map_used;
 }
 
+bool map_has_entry(void)
+{
+	return __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) <
+	       __atomic_load_n(&map_capacity, __ATOMIC_SEQ_CST);
+}
+
 bool map_is_full(void)
 {
 	u32 used = __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) + events_backlog();

@@ -259,7 +259,7 @@ static bool steer_put_moved(struct event *event, long at, size_t length, int fla
 		event->advised = advised;
 		steer_widen(event->to, event->to + event->to_bytes);
 		steer_grow_table();
-		if (!steer_take_room(event, event->to, event->to_bytes))
+		if (!map_has_entry() || !steer_take_room(event, event->to, event->to_bytes))
 			event->kind = EVENT_UNMAPPING;
 	}
 	return steer_put(event) && event->kind == EVENT_MOVED;

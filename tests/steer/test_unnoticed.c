@@ -3,6 +3,7 @@
 #include "common.h"
 
 #include "call.h"
+#include "map.h"
 #include "room.h"
 #include "wrap.h"
 
@@ -529,6 +530,22 @@ static void move_without_memory_leaves_no_advice(void)
 	CHECK(!setrlimit(RLIMIT_AS, &all) && !is_advised(new));
 }
 
+/* The table of mappings has no free entry for the new place. */
+static void move_with_full_table_leaves_no_advice(void)
+{
+	char *at = map_advised(open_file(O_RDONLY));
+	struct map_block *blocks = room_map(MAP_MOST / MAP_BLOCK * sizeof(*blocks));
+	struct map other = { .start = PAGE, .bytes = PAGE };
+
+	CHECK(blocks);
+	hold_monitor();
+	while (map_add_block(blocks))
+		blocks++;
+	while (map_take_entry(&other))
+		;
+	CHECK(!is_advised(move(at, SIZE)));
+}
+
 /*
  * The program unmaps most of a mapping. The rest is too short to be steered. The program moves it
  * before the monitor has taken the first event.
@@ -833,6 +850,7 @@ RUN(fork_keeps_advice_of_new_memory)
 RUN(lost_event_of_failed_unmap)
 RUN(lost_event_of_move_leaves_no_advice)
 RUN(move_without_memory_leaves_no_advice)
+RUN(move_with_full_table_leaves_no_advice)
 RUN(moved_rest_has_no_advice)
 RUN(ends_with_the_last)
 RUN(holes_stay_empty)
@@ -868,6 +886,7 @@ int main(void)
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
 		cmocka_unit_test(lost_event_of_move_leaves_no_advice_test),
 		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
+		cmocka_unit_test(move_with_full_table_leaves_no_advice_test),
 		cmocka_unit_test(moved_rest_has_no_advice_test),
 		cmocka_unit_test(ends_with_the_last_test),
 		cmocka_unit_test(holes_stay_empty_test),
