@@ -75,11 +75,12 @@ static bool steer_is_owner(void)
 
 /*
  * Return whether the monitor must get an event about a range: it steers a mapping there, or it may
- * steer one when it has taken all waiting events.
+ * steer one when it has taken all waiting events. If no monitor can start, an event may wait for
+ * ever.
  */
 static bool steer_concerns(const void *addr, size_t length)
 {
-	return steer_is_near(addr, length) &&
+	return steer_is_near(addr, length) && !watch_is_impossible() &&
 	       (events_pending() || map_overlaps((uintptr_t)addr, length)) && steer_is_owner();
 }
 

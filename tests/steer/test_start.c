@@ -340,8 +340,8 @@ static void no_thread_little_memory(void)
 	CHECK(pages_mapped() - before < (long)(MB / PAGE));
 }
 
-/* The second monitor cannot start. The report of the first one stays, and a program may read it. */
-static void no_second_thread_keeps_the_report(void)
+/* Map the file when a first monitor has ended and a second one cannot start. */
+static void *map_without_second_thread(void)
 {
 	const struct rlimit one = { 1, 1 };
 	int fd = open_file(O_RDONLY);
@@ -351,9 +351,30 @@ static void no_second_thread_keeps_the_report(void)
 	unmap_file(at);
 	WAIT_FOR(threads_now() == 1);
 	CHECK(!setrlimit(RLIMIT_NPROC, &one) && !setresuid(54321, 54321, 54321));
-	map_file(fd, PROT_READ, MAP_SHARED);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
 	CHECK(threads_now() == 1 && watch_is_impossible());
+	return at;
+}
+
+/* The report of the first monitor stays, and a program may read it. */
+static void no_second_thread_keeps_the_report(void)
+{
+	map_without_second_thread();
 	CHECK(steer_own_page()->pid == (uint32_t)getpid());
+}
+
+/*
+ * A thread of the program puts an event while another one tries to start the monitor. No monitor
+ * takes it, so later calls must put no more.
+ */
+static void no_second_thread_no_events(void)
+{
+	char *at = map_without_second_thread();
+
+	CHECK(event_put(&(struct event){ .kind = EVENT_HINT }));
+	steer_hint(at, SIZE, MADV_RANDOM);
+	unmap_file(at);
+	CHECK(events_backlog() == 1);
 }
 
 /* Reserve addresses. Nothing else is there. */
@@ -629,6 +650,7 @@ RUN(no_monitor_no_memory)
 RUN(no_close_range_no_memory)
 RUN(no_thread_little_memory)
 RUN(no_second_thread_keeps_the_report)
+RUN(no_second_thread_no_events)
 RUN(other_places_are_found)
 RUN(no_place_no_monitor)
 RUN(pages_of_16_kb_are_refused)
@@ -654,6 +676,7 @@ int main(void)
 		cmocka_unit_test(no_close_range_no_memory_test),
 		cmocka_unit_test(no_thread_little_memory_test),
 		cmocka_unit_test(no_second_thread_keeps_the_report_test),
+		cmocka_unit_test(no_second_thread_no_events_test),
 		cmocka_unit_test(other_places_are_found_test),
 		cmocka_unit_test(no_place_no_monitor_test),
 		cmocka_unit_test(pages_of_16_kb_are_refused_test),
