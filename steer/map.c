@@ -5,6 +5,7 @@
 #include "room.h"
 #include "uapi.h"
 #include "record.h"
+#include "state.h"
 
 #include <string.h>
 
@@ -158,7 +159,8 @@ bool map_has_advised(u64 start, u64 bytes)
 		if (at->start <= start && start + bytes <= at->start + at->bytes)
 			return at->ever && !at->hinted;
 	}
-	return events_bring_advice();
+	/* Events that no monitor took bring none: steer_remap() and others took the advice back. */
+	return !state_is(STOPPED) && events_bring_advice();
 }
 
 bool map_find_advised(u64 *start, u64 *end)

@@ -5,6 +5,7 @@
 #include "events.h"
 #include "map.h"
 #include "room.h"
+#include "state.h"
 
 #define AT ((u64)1 << 40) /* an address that no program of this machine has */
 #define OTHER (2 * AT)
@@ -210,6 +211,7 @@ static void waiting_events_bring_advice(void)
 {
 	struct event event = { .kind = EVENT_HINT };
 
+	state_set(RUNNING);
 	CHECK(events_begin() && map_add_block(memory_of(sizeof(struct map_block))));
 	CHECK(event_put(&event) && events_pending() && !map_has_advised(AT, SIZE));
 	event = (struct event){ EVENT_MOVED, .to = AT, .to_bytes = SIZE };
