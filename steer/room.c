@@ -58,35 +58,41 @@ static u64 room_pass(u64 bytes)
 	return __atomic_fetch_add(&room_next, pages * PAGE_BYTES, __ATOMIC_RELAXED);
 }
 
-/* Returns NULL if other memory lies there, or if there is no memory. */
-static void *room_map_at(u64 start, size_t bytes)
+/* Returns an address, -EEXIST if other memory lies there, or another negative errno. */
+static long room_map_at(u64 start, size_t bytes)
 {
 	long at = call(SYS_mmap, (long)start, (long)bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if (at == (long)start)
-		return (void *)at;
+	if (at == (long)start || call_failed(at))
+		return at;
 	/* An emulator of Linux may not know MAP_FIXED_NOREPLACE. */
-	if (!call_failed(at))
-		room_unmap((void *)at, bytes);
-	return NULL;
+	room_unmap((void *)at, bytes);
+	return -EEXIST;
 }
 
-/* Other memory may fill a large part of the range, so the tries are spread over all of it. */
+/*
+ * Other memory may fill a large part of the range, so the tries are spread over all of it. After
+ * another error they would fail, too: the limit of the process is reached (-ENOMEM, -EAGAIN), or
+ * its addresses end before the range (-ENOMEM).
+ */
 static void *room_map_in(const struct room_range *range, size_t bytes)
 {
-	void *at = NULL;
+	long at = -EEXIST;
 	u32 tries;
 	u64 into;
 
-	for (tries = 0; tries < ROOM_TRIES && !at; tries++) {
+	for (tries = 0; tries < ROOM_TRIES; tries++) {
 		into = room_pass(bytes) % range->bytes;
 		if (bytes <= range->bytes - into)
 			at = room_map_at(range->start + into, bytes);
-		if (!at)
-			room_pass(range->bytes / ROOM_TRIES);
+		if (!call_failed(at))
+			return (void *)at;
+		if (at != -EEXIST)
+			break;
+		room_pass(range->bytes / ROOM_TRIES);
 	}
-	return at;
+	return NULL;
 }
 
 static void *room_map_inherited(size_t bytes)

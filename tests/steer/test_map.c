@@ -7,6 +7,8 @@
 #include "room.h"
 #include "state.h"
 
+#include <sys/resource.h>
+
 #define AT ((u64)1 << 40) /* an address that no program of this machine has */
 #define OTHER (2 * AT)
 
@@ -260,6 +262,20 @@ static void rooms_lie_in_no_hole(void)
 	CHECK(room_map_once(&once, room) && !overlaps(once, room, at, 3 * hole));
 }
 
+/*
+ * The process may have no more memory, so no other place is tried: each of the two ranges costs one
+ * system call and one place.
+ */
+static void refused_room_is_not_tried_again(void)
+{
+	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY }, none = { PAGE, RLIM_INFINITY };
+	char *before = room_map(MB);
+
+	CHECK(before && !setrlimit(RLIMIT_AS, &none));
+	CHECK(!room_map(MB));
+	CHECK(!setrlimit(RLIMIT_AS, &all) && room_map(MB) == before + 3 * MB);
+}
+
 RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_leaves_its_place)
@@ -270,6 +286,7 @@ RUN(table_grows)
 RUN(rooms_are_used_again)
 RUN(waiting_events_bring_advice)
 RUN(rooms_lie_in_no_hole)
+RUN(refused_room_is_not_tried_again)
 
 int main(void)
 {
@@ -284,6 +301,7 @@ int main(void)
 		cmocka_unit_test(rooms_are_used_again_test),
 		cmocka_unit_test(waiting_events_bring_advice_test),
 		cmocka_unit_test(rooms_lie_in_no_hole_test),
+		cmocka_unit_test(refused_room_is_not_tried_again_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
