@@ -15,6 +15,7 @@ static struct map_block *map_blocks[MAP_MOST / MAP_BLOCK];
 static u32 map_capacity; /* entries in these blocks */
 static u32 map_end_used; /* all entries from here on are free */
 static u32 map_used; /* entries that are not free */
+static u32 map_published; /* calls of map_publish() */
 static u32 map_areas; /* pieces of all mappings, but for the first piece of each */
 
 u32 map_limit(void)
@@ -142,6 +143,12 @@ void map_publish(const struct map *map)
 	};
 	if (map->index >= map_end_used)
 		__atomic_store_n(&map_end_used, map->index + 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&map_published, 1, __ATOMIC_SEQ_CST);
+}
+
+u32 map_changes(void)
+{
+	return __atomic_load_n(&map_published, __ATOMIC_SEQ_CST);
 }
 
 bool map_overlaps(u64 start, u64 bytes)
@@ -163,20 +170,24 @@ bool map_has_advised(u64 start, u64 bytes)
 	return !state_is(STOPPED) && events_bring_advice();
 }
 
-bool map_find_advised(u64 *start, u64 *end)
+bool map_find_advised(u64 start, u64 end, u64 *advised, u64 *bytes)
 {
 	u32 limit = map_limit(), i;
+	bool overlaps = false;
 
 	for (i = 0; i < limit; i++) {
-		const struct advised at = map_memory()->advised[i];
+		const struct advised *at = &map_memory()->advised[i];
 
-		if (at.ever && !at.hinted && at.start < *end && *start < at.start + at.bytes) {
-			*start = map_later(*start, at.start);
-			*end = map_earlier(*end, at.start + at.bytes);
-			return true;
-		}
+		if (at->start >= end || start >= at->start + at->bytes)
+			continue;
+		overlaps = true;
+		if (!at->ever || at->hinted)
+			continue;
+		*advised = map_later(start, at->start);
+		*bytes = map_earlier(end, at->start + at->bytes) - *advised;
+		break;
 	}
-	return false;
+	return overlaps;
 }
 
 /*

@@ -169,11 +169,17 @@ bool map_overlaps(u64 start, u64 bytes);
  */
 bool map_has_advised(u64 start, u64 bytes);
 /*
- * Reduce a range to the part that is in one mapping, which has advice from the monitor and none
- * from the program. Returns false, and changes nothing, if there is no such mapping. Any thread may
- * call it.
+ * Returns whether a range overlaps a steered mapping. @advised, @bytes: its part in the first such
+ * mapping that has advice from the monitor and none from the program; unchanged if there is none.
+ * Any thread may call it.
  */
-bool map_find_advised(u64 *start, u64 *end);
+bool map_find_advised(u64 start, u64 end, u64 *advised, u64 *bytes);
+/*
+ * Returns the number of changes that may have brought advice to a mapping. If it is the same before
+ * and after an event was put, the monitor has given no first advice in between. Any thread may call
+ * it.
+ */
+u32 map_changes(void);
 
 static inline u64 map_end(const struct map *map)
 {

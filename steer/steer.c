@@ -36,12 +36,14 @@ static void steer_widen(uintptr_t start, uintptr_t end)
 		;
 }
 
+/* If no monitor can start, no range is near: an event may wait for ever then. */
 static bool steer_is_near(const void *addr, size_t length)
 {
 	uintptr_t start = (uintptr_t)addr;
 
 	return start < __atomic_load_n(&steer_highest, __ATOMIC_RELAXED) &&
-	       start + length > __atomic_load_n(&steer_lowest, __ATOMIC_RELAXED);
+	       start + length > __atomic_load_n(&steer_lowest, __ATOMIC_RELAXED) &&
+	       !watch_is_impossible();
 }
 
 /* pthread_atfork(3) runs this in each child of fork(). */
@@ -75,12 +77,11 @@ static bool steer_is_owner(void)
 
 /*
  * Return whether the monitor must get an event about a range: it steers a mapping there, or it may
- * steer one when it has taken all waiting events. If no monitor can start, an event may wait for
- * ever.
+ * steer one when it has taken all waiting events.
  */
 static bool steer_concerns(const void *addr, size_t length)
 {
-	return steer_is_near(addr, length) && !watch_is_impossible() &&
+	return steer_is_near(addr, length) &&
 	       (events_pending() || map_overlaps((uintptr_t)addr, length)) && steer_is_owner();
 }
 
@@ -159,39 +160,51 @@ static bool steer_take_back(long start, size_t length)
 	return true;
 }
 
-/* Find the advice in a range that the program is about to unmap. */
-static void steer_find_advised(struct steer_removal *removal, const struct event *event)
+static bool steer_find_advised(struct steer_removal *removal, const struct event *event)
 {
-	uint64_t start = event->start, end = event->start + event->bytes;
+	return map_find_advised(event->start, event->start + event->bytes, &removal->advised,
+				&removal->advised_bytes);
+}
 
-	if (removal->advised_bytes || !map_find_advised(&start, &end))
-		return;
-	removal->advised = start;
-	removal->advised_bytes = end - start;
+/*
+ * Find the advice in a range that the program is about to unmap. Return the same as
+ * steer_concerns(), with one pass over the table.
+ *
+ * CPU 0 (monitor): takes MAPPED, adds the mapping to the table; the event waits no more.
+ * CPU 1 (program): sees that the event waits, or finds the mapping, as it looks at the table last.
+ */
+static bool steer_is_removal(struct steer_removal *removal, const struct event *event)
+{
+	bool waits;
+
+	if (!steer_is_near((void *)event->start, event->bytes))
+		return false;
+	waits = events_pending();
+	return (steer_find_advised(removal, event) || waits) && steer_is_owner();
 }
 
 struct steer_removal steer_unmapping(void *addr, size_t length)
 {
 	static uint64_t last_id;
-	struct steer_removal removal = {};
+	struct steer_removal removal = { .ends = watch_ends() };
 	struct event event = {
 		.kind = EVENT_UNMAPPING,
 		.start = (uintptr_t)addr,
 		.bytes = steer_pages(length),
 	};
+	uint32_t changes = map_changes();
 
 	/* The program's call fails if the address is not that of a page. */
-	if (!length || event.start % PAGE_BYTES || !steer_concerns(addr, length))
-		return removal;
+	if (!length || event.start % PAGE_BYTES || !steer_is_removal(&removal, &event))
+		return (struct steer_removal){};
 	removal.id = event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-	removal.ends = watch_ends();
-	steer_find_advised(&removal, &event);
 	/* If the event is lost, the monitor does not forget the range while it is mapped. */
 	if (!event_put(&event))
 		removal.id = 0;
 	watch_wait_advice(event.start, event.bytes);
-	/* The monitor may have given advice between these steps. */
-	steer_find_advised(&removal, &event);
+	/* The monitor may have given its first advice between these steps. */
+	if (!removal.advised_bytes && map_changes() != changes)
+		steer_find_advised(&removal, &event);
 	return removal;
 }
 

@@ -472,6 +472,26 @@ static void fill_ring(uint32_t left)
 		CHECK(event_put(&(struct event){ .kind = EVENT_STAYED }));
 }
 
+static void give_first_advice(void)
+{
+	struct map *map = map_next(0);
+
+	map->advised = true;
+	map_publish(map);
+}
+
+/* The monitor gives the first advice for a range just before the event of munmap(). */
+static void late_advice_is_found(void)
+{
+	char *at = map_file(open_file(O_RDONLY), PROT_READ, MAP_SHARED);
+
+	WAIT_FOR(told_of(at));
+	hold_monitor();
+	in_move = give_first_advice;
+	CHECK(steer_unmapping(at, SIZE).advised_bytes == SIZE);
+	release_monitor();
+}
+
 /* munmap() fails, and the ring is full: an event of the call is lost. */
 static void lost_event_of_failed_unmap(void)
 {
@@ -847,6 +867,7 @@ RUN(locks_go)
 RUN(record_locks_stay)
 RUN(fork_goes_on)
 RUN(fork_keeps_advice_of_new_memory)
+RUN(late_advice_is_found)
 RUN(lost_event_of_failed_unmap)
 RUN(lost_event_of_move_leaves_no_advice)
 RUN(move_without_memory_leaves_no_advice)
@@ -883,6 +904,7 @@ int main(void)
 		cmocka_unit_test(record_locks_stay_test),
 		cmocka_unit_test(fork_goes_on_test),
 		cmocka_unit_test(fork_keeps_advice_of_new_memory_test),
+		cmocka_unit_test(late_advice_is_found_test),
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
 		cmocka_unit_test(lost_event_of_move_leaves_no_advice_test),
 		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
