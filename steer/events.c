@@ -74,7 +74,7 @@ static void events_wake_for(enum event_kind kind)
 	}
 }
 
-/* @count: events up to one with advice. It may be lost: then the reader compares its table. */
+/* @count: events up to one with advice */
 static void events_note_advised(uint64_t count)
 {
 	uint64_t seen = __atomic_load_n(&advised, __ATOMIC_RELAXED);
@@ -94,8 +94,6 @@ bool event_put(const struct event *event)
 			__atomic_or_fetch(
 				&lost, event->kind == EVENT_HINT ? EVENTS_LOST_HINT : EVENTS_LOST,
 				__ATOMIC_SEQ_CST);
-			if (event->advised)
-				events_note_advised(at + 1);
 			events_wake();
 			return false;
 		}
