@@ -144,7 +144,8 @@ static void policy_count_use(struct hm_advisor *a)
 	}
 	a->read_before = a->facts.read;
 	a->used_before = a->facts.used;
-	if (a->read > memory) {
+	/* One look may report all reads of a long pause, with the use of their pages. */
+	while (a->read > memory) {
 		a->read /= 2;
 		a->used /= 2;
 	}

@@ -267,6 +267,39 @@ static void guess_is_judged_by_its_last_reads(void **state)
 }
 
 /*
+ * The process uses all pages that it reads, @pages between two looks at this mapping. A mapping
+ * that rests for a while finds all reads for other mappings at its next look.
+ */
+static void all_reads_are_used(u64 pages, u64 every)
+{
+	struct hm_touch run;
+	struct world w;
+	u64 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.window = 32;
+	for (i = 0; i < 200; i++) {
+		w.a.facts.read += i % every ? AROUND : pages;
+		w.a.facts.used += i % every ? AROUND : pages;
+		run.start = any_page(PAGES - AROUND);
+		run.end = run.start + AROUND;
+		hm_advisor_look(&w.a, &run, 1, i);
+		assert_int_not_equal(w.a.mode, HM_MODE_RANDOM);
+	}
+	world_end(&w);
+}
+
+static void used_pages_count_after_a_pause(void **state)
+{
+	all_reads_are_used(128 * REGION, 50);
+}
+
+static void used_pages_count_on_a_fast_device(void **state)
+{
+	all_reads_are_used(100 * REGION, 1);
+}
+
+/*
  * The program touches cached pages for a long time, many times the pages that it reads. Then the
  * kernel's guess reads pages that the program does not use.
  */
@@ -347,6 +380,8 @@ int main(void)
 		cmocka_unit_test(pages_of_holes_are_read_one_by_one),
 		cmocka_unit_test(reads_before_streams_are_soon_used),
 		cmocka_unit_test(guess_is_judged_by_its_last_reads),
+		cmocka_unit_test(used_pages_count_after_a_pause),
+		cmocka_unit_test(used_pages_count_on_a_fast_device),
 		cmocka_unit_test(use_of_cached_pages_is_soon_forgotten),
 		cmocka_unit_test(small_files_that_share_memory_are_random),
 		cmocka_unit_test(hot_part_is_read_at_once),
