@@ -160,7 +160,8 @@ static void policy_count_use(struct hm_advisor *a)
  * read the columns of a table in order: there the program soon uses most of the pages. Without
  * reads the file is in memory already, or it has holes, and the guess would fill memory with zeroes.
  * The kernel has read up to two windows, or two huge folios, before each of @streams. The program
- * will soon use these pages.
+ * will soon use these pages. They are at most half of all reads: otherwise many streams would excuse
+ * any reads beside them.
  */
 static bool policy_guess_pays(const struct hm_advisor *a, u32 streams)
 {
@@ -174,6 +175,7 @@ static bool policy_guess_pays(const struct hm_advisor *a, u32 streams)
 		return false;
 	if (a->used >= USE_UNREAD && a->read < a->used / 16)
 		return false;
+	soon_used = policy_least(soon_used, a->read / 2);
 	return a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * (a->used + soon_used);
 }
 

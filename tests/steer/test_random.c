@@ -243,6 +243,34 @@ static void reads_before_streams_are_soon_used(void **state)
 	world_end(&w);
 }
 
+/*
+ * A program reads six parts of a file slowly in order, and single pages elsewhere. The kernel reads
+ * far more for each single page than the program uses.
+ */
+static void reads_beside_streams_are_judged(void **state)
+{
+	const u64 streams = 6, part = PAGES / streams;
+	u64 looks, k, at = 0, length = REGION;
+	struct hm_touch runs[7];
+	struct world w;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.window = 32;
+	for (looks = 0; w.a.mode == HM_MODE_NORMAL && looks < 400; looks++) {
+		for (k = 0; k < streams; k++)
+			runs[k] = (struct hm_touch){ k * part + at, k * part + at + length };
+		runs[k].start = PAGES - 1 - any_page(REGION);
+		runs[k].end = runs[k].start + 1;
+		w.a.facts.read += 4 * w.a.facts.window;
+		w.a.facts.used += streams * length + 1;
+		hm_advisor_look(&w.a, runs, streams + 1, looks);
+		at += length;
+		length = 1;
+	}
+	assert_int_equal(w.a.mode, HM_MODE_RANDOM);
+	world_end(&w);
+}
+
 /* The program has used all pages for a long time. Only the last reads of the kernel count. */
 static void guess_is_judged_by_its_last_reads(void **state)
 {
@@ -379,6 +407,7 @@ int main(void)
 		cmocka_unit_test(guess_that_reads_unused_pages_ends),
 		cmocka_unit_test(pages_of_holes_are_read_one_by_one),
 		cmocka_unit_test(reads_before_streams_are_soon_used),
+		cmocka_unit_test(reads_beside_streams_are_judged),
 		cmocka_unit_test(guess_is_judged_by_its_last_reads),
 		cmocka_unit_test(used_pages_count_after_a_pause),
 		cmocka_unit_test(used_pages_count_on_a_fast_device),
