@@ -130,7 +130,7 @@ enum hm_mode map_given(const struct map *map, u64 start, u64 end)
 void map_publish(const struct map *map)
 {
 	enum hm_mode given = map_given(map, 0, UINT64_MAX);
-	bool due = map_hint_is_due(map);
+	bool due = map->nhints == 1 && map_hint_is_due(map);
 
 	map_memory()->advised[map->index] = (struct advised){
 		.start = map->start,
@@ -384,6 +384,14 @@ void map_shorten(struct map *map, u64 end)
 		map_keep(map, map->start, end);
 }
 
+static void map_reset_modes(struct map *map)
+{
+	u32 i;
+
+	for (i = 0; i < map->npieces; i++)
+		map->piece[i].mode = HM_MODE_NORMAL;
+}
+
 void map_restore_hint(struct map *map)
 {
 	if (!map->replaced)
@@ -391,6 +399,7 @@ void map_restore_hint(struct map *map)
 	map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end, map->replaced, true };
 	map->nhints = 1;
 	map->replaced = 0;
+	map_reset_modes(map);
 	map->changed = true;
 }
 
@@ -400,13 +409,10 @@ void map_restore_hint(struct map *map)
  */
 void map_leave(struct map *map)
 {
-	u32 i;
-
 	map_end_record(map);
 	map_end_room(map);
 	map->orphan = map->changed = true;
 	map_restore_hint(map);
-	for (i = 0; i < map->npieces; i++)
-		map->piece[i].mode = HM_MODE_NORMAL;
+	map_reset_modes(map);
 	map_publish(map);
 }

@@ -285,7 +285,10 @@ void map_trim(struct map *map);
 /* Reduce a mapping to a range of its addresses, because the rest is gone. */
 void map_keep(struct map *map, u64 start, u64 end);
 
-/* Make the hint count again that map_replace_hint() has replaced. act_sync() gives it again. */
+/*
+ * Make the hint count again that map_replace_hint() has replaced. act_sync() takes the advice of the
+ * policy back, and gives the hint again.
+ */
 void map_restore_hint(struct map *map);
 
 /* --- map_pieces.c --- */

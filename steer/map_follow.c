@@ -205,48 +205,39 @@ static void map_moved(const struct event *event)
 }
 
 /*
- * The program gives a hint for a range. A hint of the same kind that the monitor has replaced counts
- * again outside of the range. Return a replaced hint of the other kind, which the new one does not
- * end; 0 = none.
+ * The program gives a hint for a range. A hint that the monitor has replaced counts again, except in
+ * the range if both have the same kind. Return whether the new hint ends the hints in its range.
  */
-static int map_end_replacement(struct map *map, int advice, u64 from, u64 to)
+static bool map_end_replacement(struct map *map, int advice, u64 from, u64 to)
 {
 	bool whole = from <= map->advisor.first && to >= map->advisor.end;
-	int other = map->replaced;
+	bool ends = !map->replaced || hint_kind(map->replaced) == hint_kind(advice);
 
 	map->hint_kinds |= hint_kind(advice);
 	/* A program may repeat its hint often. */
 	if (!whole || !map_is_hinted(map) || map->hint[0].advice != advice)
 		map->hint_use = (struct hint_use){};
-	if (other && hint_kind(other) != hint_kind(advice)) {
-		map->replaced = 0;
-		return other;
-	}
-	if (!whole)
+	if (!whole || !ends)
 		map_restore_hint(map);
 	map->replaced = 0;
-	return 0;
+	return ends;
 }
 
 static void map_hint(const struct event *event)
 {
 	u64 end = event->start + event->bytes, from, to;
 	struct map *map;
-	int other;
 
 	for_each_map_in(map, event->start, end) {
 		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
 		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
-		other = map_end_replacement(map, event->advice, from, to);
-		map_remove_hints(map, from, to);
+		if (map_end_replacement(map, event->advice, from, to))
+			map_remove_hints(map, from, to);
 		/* Without a piece for the hint, all of the mapping is left to the kernel. */
 		if (!map_split(map, from, to, HM_MODE_NORMAL))
 			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 		if (event->advice != MADV_NORMAL)
 			map_add_hint(map, (struct hint){ from, to, event->advice, map->advised });
-		if (other)
-			map_add_hint(map, (struct hint){ map->advisor.first, map->advisor.end,
-							 other, true });
 		map->changed = true;
 		if (map->nhints && map->told)
 			map->told->pattern = STEER_HINTED;

@@ -237,12 +237,15 @@ static void new_hint_counts(void)
 static void hint_for_a_part_leaves_the_rest(void)
 {
 	int fd = open_file(O_RDONLY);
-	char *at = map_replaced(fd);
+	char *at = map_replaced(fd), *rest = at + SIZE - PAGE;
 
+	READ_HINTED_UNTIL(fd, at, has_flag(rest, " hg"));
 	CHECK(!madvise(at, 2 * MB, MADV_NORMAL));
 	steer_hint(at, 2 * MB, MADV_NORMAL);
-	WAIT_FOR(has_flag(at + SIZE - PAGE, " rr"));
-	CHECK(!has_flag(at, " rr"));
+	WAIT_FOR(has_flag(rest, " rr"));
+	CHECK(!has_flag(at, " rr") && !has_flag(rest, " hg"));
+	steer_alone();
+	CHECK(has_flag(rest, " rr") && !has_flag(rest, " hg"));
 }
 
 /* The monitor steers the larger part of a mapping whose middle is unmapped. */

@@ -127,6 +127,62 @@ static void moved_pages_leave_the_mapping(void)
 	CHECK(find(AT)->piece[0].given == HM_MODE_RANDOM && !find(AT)->moving);
 }
 
+/* The program has given a hint for all of a mapping, and the monitor has replaced it. */
+static struct map *send_replaced(int advice)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+
+	send((struct event){ EVENT_HINT, .start = AT, .bytes = SIZE, .advice = advice });
+	CHECK(map_is_hinted(map) && map->hint[0].advice == advice);
+	map_replace_hint(map);
+	CHECK(!map->nhints && map->replaced == advice);
+	give(map, HM_MODE_HUGE);
+	return map;
+}
+
+static bool all_are_normal(const struct map *map)
+{
+	u32 i;
+
+	for (i = 0; i < map->npieces && map->piece[i].mode == HM_MODE_NORMAL; i++)
+		;
+	return i == map->npieces;
+}
+
+/* The policy has no advice in the range of a hint that counts again. */
+static void hint_for_a_part_ends_the_replacement(void)
+{
+	struct map *map = send_replaced(MADV_SEQUENTIAL);
+
+	send((struct event){ EVENT_HINT, .start = AT, .bytes = 2 * MB, .advice = MADV_RANDOM });
+	CHECK(map->nhints == 2 && map->hint[0].advice == MADV_SEQUENTIAL && map->hint[0].again);
+	CHECK(map->hint[0].start == REGION_PAGES && map->hint[0].end == map->advisor.end);
+	CHECK(all_are_normal(map) && !map->replaced);
+}
+
+/* A hint of the other kind does not end the first one, which still covers all of the mapping. */
+static void hint_of_the_other_kind_ends_the_replacement(void)
+{
+	struct map *map = send_replaced(MADV_SEQUENTIAL);
+
+	send((struct event){ EVENT_HINT, .start = AT, .bytes = 2 * MB, .advice = MADV_HUGEPAGE });
+	CHECK(map->nhints == 2 && map_hint_is_due(map) && all_are_normal(map));
+	CHECK(map->hint[1].advice == MADV_HUGEPAGE && map->hint[1].end == REGION_PAGES);
+}
+
+/* The kernel did not take the advice that replaces a hint. */
+static void failed_replacement_leaves_no_mode(void)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+
+	send((struct event){ EVENT_HINT, .start = AT, .bytes = SIZE, .advice = MADV_SEQUENTIAL });
+	map->advisor.mode = HM_MODE_RANDOM;
+	map_replace_hint(map);
+	CHECK(!all_are_normal(map));
+	map_restore_hint(map);
+	CHECK(all_are_normal(map) && map_hint_is_due(map));
+}
+
 static u32 areas(void)
 {
 	struct map *map;
@@ -279,6 +335,9 @@ RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
+RUN(hint_for_a_part_ends_the_replacement)
+RUN(hint_of_the_other_kind_ends_the_replacement)
+RUN(failed_replacement_leaves_no_mode)
 RUN(areas_are_few)
 RUN(entries_are_small)
 RUN(table_grows)
@@ -294,6 +353,9 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
 		cmocka_unit_test(moved_mapping_leaves_its_place_test),
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
+		cmocka_unit_test(hint_for_a_part_ends_the_replacement_test),
+		cmocka_unit_test(hint_of_the_other_kind_ends_the_replacement_test),
+		cmocka_unit_test(failed_replacement_leaves_no_mode_test),
 		cmocka_unit_test(areas_are_few_test),
 		cmocka_unit_test(entries_are_small_test),
 		cmocka_unit_test(table_grows_test),
