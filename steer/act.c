@@ -236,15 +236,18 @@ bool act_replace_hint(struct map *map)
 {
 	int back = map->hint[0].advice == MADV_HUGEPAGE ? MADV_NOHUGEPAGE : MADV_NORMAL;
 	long result = 0;
+	bool given;
 
 	if (map->moving)
 		return false;
 	/* A child of fork() must not lose the hint. So the table changes before the kernel. */
 	map_replace_hint(map);
-	if (act_change(map, map->advisor.first, map->advisor.end, back, &result) && !result)
+	given = act_change(map, map->advisor.first, map->advisor.end, back, &result);
+	if (given && !result)
 		return true;
 	map_restore_hint(map);
-	map->hint[0].again = false;
+	/* A call that fails because of a hole in the range has changed the rest of the range. */
+	map->hint[0].again = given;
 	map_publish(map);
 	return false;
 }

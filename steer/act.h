@@ -27,7 +27,7 @@ bool act_sync_all(void);
 extern bool act_override_hints;
 /*
  * Take the program's hint for a whole mapping back, so that the policy decides. Return false, and
- * change nothing, if an event waits or the kernel refuses.
+ * let the hint count, if an event waits or the kernel reports an error.
  */
 bool act_replace_hint(struct map *map);
 

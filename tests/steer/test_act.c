@@ -115,9 +115,25 @@ static void kernel_without_huge_pages_reads_no_regions(void)
 	CHECK(act_settle(map) && map->advisor.facts.small);
 }
 
+/* The kernel gives advice to all parts of a range with a hole, and reports an error. */
+static void hint_is_given_again_after_an_error(void)
+{
+	struct map *map = map_past_the_end();
+	char *at = (char *)map->start;
+	const struct event hint = { EVENT_HINT, .start = map->start, .bytes = map->bytes,
+				    .advice = MADV_RANDOM };
+
+	CHECK(!madvise(at, map->bytes, MADV_RANDOM));
+	map_follow(&hint);
+	CHECK(!munmap(at + SIZE / 2, MB));
+	CHECK(!act_replace_hint(map) && act_sync(map));
+	CHECK(has_flag(at, " rr"));
+}
+
 RUN(mark_is_waited_for)
 RUN(random_mode_is_waited_for)
 RUN(huge_mode_is_waited_for)
+RUN(hint_is_given_again_after_an_error)
 RUN(old_kernel_reads_no_regions)
 RUN(kernel_without_huge_pages_reads_no_regions)
 
@@ -127,6 +143,7 @@ int main(void)
 		cmocka_unit_test(mark_is_waited_for_test),
 		cmocka_unit_test(random_mode_is_waited_for_test),
 		cmocka_unit_test(huge_mode_is_waited_for_test),
+		cmocka_unit_test(hint_is_given_again_after_an_error_test),
 		cmocka_unit_test(old_kernel_reads_no_regions_test),
 		cmocka_unit_test(kernel_without_huge_pages_reads_no_regions_test),
 	};
