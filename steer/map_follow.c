@@ -157,6 +157,7 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 	map_set_pieces(new, old->npieces);
 	new->nhints = old->nhints;
 	new->replaced = old->replaced;
+	new->hint_kinds = old->hint_kinds;
 	for (i = 0; i < new->npieces; i++) {
 		new->piece[i].start = map_later(new->piece[i].start, at) - at + first;
 		new->piece[i].end = map_later(new->piece[i].end, at) - at + first;

@@ -170,6 +170,18 @@ static void hint_of_the_other_kind_ends_the_replacement(void)
 	CHECK(map->hint[1].advice == MADV_HUGEPAGE && map->hint[1].end == REGION_PAGES);
 }
 
+/* The cost of a hint is still judged, unless the program has given hints of both kinds. */
+static void moved_mapping_keeps_the_kinds_of_its_hints(void)
+{
+	send_mapped(AT, SIZE, 0);
+	send((struct event){ EVENT_HINT, .start = AT, .bytes = SIZE, .advice = MADV_RANDOM });
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
+			     .to_bytes = SIZE });
+	CHECK(map_is_hinted(find(OTHER)));
+	CHECK(find(OTHER)->hint_kinds == hint_kind(MADV_RANDOM));
+}
+
 /* The kernel did not take the advice that replaces a hint. */
 static void failed_replacement_leaves_no_mode(void)
 {
@@ -337,6 +349,7 @@ RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
 RUN(hint_for_a_part_ends_the_replacement)
 RUN(hint_of_the_other_kind_ends_the_replacement)
+RUN(moved_mapping_keeps_the_kinds_of_its_hints)
 RUN(failed_replacement_leaves_no_mode)
 RUN(areas_are_few)
 RUN(entries_are_small)
@@ -355,6 +368,7 @@ int main(void)
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
 		cmocka_unit_test(hint_for_a_part_ends_the_replacement_test),
 		cmocka_unit_test(hint_of_the_other_kind_ends_the_replacement_test),
+		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),
 		cmocka_unit_test(failed_replacement_leaves_no_mode_test),
 		cmocka_unit_test(areas_are_few_test),
 		cmocka_unit_test(entries_are_small_test),
