@@ -298,7 +298,10 @@ void map_restore_hint(struct map *map);
  * pieces.
  */
 bool map_split(struct map *map, u64 start, u64 end, enum hm_mode mode);
-/* Treat the whole mapping as hinted, so that the monitor gives no advice in it. */
+/*
+ * Treat the whole mapping as hinted, so that the monitor gives no advice in it. Hints that
+ * act_sync() has to give again stay, one fewer than a mapping can have.
+ */
 void map_hint_all(struct map *map);
 void map_add_hint(struct map *map, struct hint hint);
 /*

@@ -88,9 +88,16 @@ bool map_hinted(const struct map *map, u64 start, u64 end)
 
 void map_hint_all(struct map *map)
 {
-	map->nhints = 1;
+	struct hint due[MAP_HINTS];
+	u32 n = 0, i;
+
+	map_restore_hint(map);
+	for (i = 0; i < map->nhints && n < MAP_HINTS - 1; i++)
+		if (map->hint[i].again)
+			due[n++] = map->hint[i];
 	map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end, 0, false };
-	map->replaced = 0;
+	memcpy(map->hint + 1, due, n * sizeof(*due));
+	map->nhints = 1 + n;
 	map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 }
 
@@ -98,7 +105,7 @@ void map_add_hint(struct map *map, struct hint hint)
 {
 	if (map->nhints == MAP_HINTS)
 		map_hint_all(map);
-	else
+	if (map->nhints < MAP_HINTS)
 		map->hint[map->nhints++] = hint;
 }
 

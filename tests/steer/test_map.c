@@ -182,6 +182,44 @@ static void moved_mapping_keeps_the_kinds_of_its_hints(void)
 	CHECK(find(OTHER)->hint_kinds == hint_kind(MADV_RANDOM));
 }
 
+static u32 due_hints(const struct map *map)
+{
+	u32 n = 0, i;
+
+	for (i = 0; i < map->nhints; i++)
+		n += map->hint[i].again;
+	return n;
+}
+
+/*
+ * The program gives more hints than a mapping can have, so the policy leaves all of it alone. The
+ * kernel still gets the hints again that it may have got before the monitor's advice.
+ */
+static void hints_beyond_the_table_stay_due(void)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+	u32 i;
+
+	for (i = 0; i < 2 * MAP_HINTS; i++) {
+		if (i == MAP_HINTS - 4)
+			give(map, HM_MODE_RANDOM);
+		send((struct event){ EVENT_HINT, .start = AT + 2 * i * MB, .bytes = MB,
+				     .advice = MADV_RANDOM });
+		if (i == MAP_HINTS)
+			CHECK(map_is_hinted(map) && due_hints(map) == 5);
+	}
+	CHECK(map_is_hinted(map) && all_are_normal(map) && due_hints(map) == MAP_HINTS - 1);
+}
+
+/* Hints were lost, so the hint that the monitor has replaced counts again. */
+static void lost_hint_ends_the_replacement(void)
+{
+	struct map *map = send_replaced(MADV_SEQUENTIAL);
+
+	map_hint_all(map);
+	CHECK(map_is_hinted(map) && due_hints(map) == 1 && all_are_normal(map));
+}
+
 /* The kernel did not take the advice that replaces a hint. */
 static void failed_replacement_leaves_no_mode(void)
 {
@@ -350,6 +388,8 @@ RUN(moved_pages_leave_the_mapping)
 RUN(hint_for_a_part_ends_the_replacement)
 RUN(hint_of_the_other_kind_ends_the_replacement)
 RUN(moved_mapping_keeps_the_kinds_of_its_hints)
+RUN(hints_beyond_the_table_stay_due)
+RUN(lost_hint_ends_the_replacement)
 RUN(failed_replacement_leaves_no_mode)
 RUN(areas_are_few)
 RUN(entries_are_small)
@@ -369,6 +409,8 @@ int main(void)
 		cmocka_unit_test(hint_for_a_part_ends_the_replacement_test),
 		cmocka_unit_test(hint_of_the_other_kind_ends_the_replacement_test),
 		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),
+		cmocka_unit_test(hints_beyond_the_table_stay_due_test),
+		cmocka_unit_test(lost_hint_ends_the_replacement_test),
 		cmocka_unit_test(failed_replacement_leaves_no_mode_test),
 		cmocka_unit_test(areas_are_few_test),
 		cmocka_unit_test(entries_are_small_test),
