@@ -216,10 +216,10 @@ static void pages_of_holes_are_read_one_by_one(void **state)
 }
 
 /*
- * The program reads seven columns of a table in order, batch after batch. The kernel has read each
- * column of a batch before the program has used most of it.
+ * The program reads seven columns of a table in order, batch after batch. The kernel has read
+ * @batch pages of each column before the program has used most of them.
  */
-static void reads_before_streams_are_soon_used(void **state)
+static void columns_are_read_before_use(u64 batch)
 {
 	const u64 columns = 7, piece = 16;
 	struct hm_touch runs[7];
@@ -228,11 +228,11 @@ static void reads_before_streams_are_soon_used(void **state)
 
 	world_make(&w, PAGES, 4 * PAGES, false);
 	w.a.facts.window = 32;
-	for (first = 0; first + 2 * columns * REGION <= PAGES; first += 2 * columns * REGION) {
-		w.a.facts.read += columns * REGION;
-		for (at = 0; at < REGION; at += piece) {
+	for (first = 0; first + 2 * columns * batch <= PAGES; first += 2 * columns * batch) {
+		w.a.facts.read += columns * batch;
+		for (at = 0; at < batch; at += piece) {
 			for (c = 0; c < columns; c++) {
-				runs[c].start = first + 2 * c * REGION + at;
+				runs[c].start = first + 2 * c * batch + at;
 				runs[c].end = runs[c].start + piece;
 			}
 			w.a.facts.used += columns * piece;
@@ -241,6 +241,13 @@ static void reads_before_streams_are_soon_used(void **state)
 		}
 	}
 	world_end(&w);
+}
+
+static void reads_before_streams_are_soon_used(void **state)
+{
+	columns_are_read_before_use(REGION);
+	columns_are_read_before_use(2 * REGION);
+	columns_are_read_before_use(4 * REGION);
 }
 
 /*
