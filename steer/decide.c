@@ -141,6 +141,8 @@ static void policy_count_use(struct hm_advisor *a)
 	if (a->look > 1) {
 		a->read += a->facts.read - a->read_before;
 		a->used += a->facts.used - a->used_before;
+	} else {
+		a->read_first = policy_least(a->facts.read, 2 * policy_window(a));
 	}
 	a->read_before = a->facts.read;
 	a->used_before = a->facts.used;
@@ -151,6 +153,17 @@ static void policy_count_use(struct hm_advisor *a)
 	}
 	/* Pages that were cached before are used without a read. Do not count more than reads. */
 	a->used = policy_least(a->used, memory);
+}
+
+/*
+ * Return whether the process uses pages that it has not read: pages of holes, or pages that were
+ * cached. The kernel may have read two windows for the mapping before the first look.
+ */
+static bool policy_uses_unread(const struct hm_advisor *a)
+{
+	u64 used = a->used - policy_least(a->used, a->read_first);
+
+	return used >= USE_UNREAD && a->read < used / 16;
 }
 
 /*
@@ -173,7 +186,7 @@ static bool policy_guess_pays(const struct hm_advisor *a, u32 streams)
 		return true;
 	if (a->facts.writable || !a->facts.read || (!a->read && a->facts.cached))
 		return false;
-	if (a->used >= USE_UNREAD && a->read < a->used / 16)
+	if (policy_uses_unread(a))
 		return false;
 	soon_used = policy_least(soon_used, a->read / 2);
 	return a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * (a->used + soon_used);

@@ -134,6 +134,7 @@ struct hm_advisor {
 	u64 faults; /* single pages that were touched */
 	u64 read, used; /* lately, by the process: pages read, pages mapped */
 	u64 read_before, used_before; /* the values of .facts at the last look */
+	u64 read_first; /* pages that may have been read for it before the first look */
 	u64 swept; /* all regions up to here were requested */
 	u64 last; /* first page of the last new track, or last page of the stride */
 	s64 stride, stride_seen; /* distance of its pages, 0 = none; pages seen at that distance */

@@ -216,6 +216,28 @@ static void pages_of_holes_are_read_one_by_one(void **state)
 }
 
 /*
+ * The kernel has read two windows before the first look, and the program uses their pages. If it
+ * uses more, without reads, these are pages of holes.
+ */
+static void reads_before_the_first_look_count(void **state)
+{
+	struct hm_touch run;
+	struct world w;
+	u64 looks = 0;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.read = 2 * w.window + 200;
+	while (w.a.mode == HM_MODE_NORMAL && looks < PAGES / AROUND) {
+		run.start = any_page(PAGES - AROUND);
+		run.end = run.start + AROUND;
+		w.a.facts.used += AROUND;
+		hm_advisor_look(&w.a, &run, 1, ++looks);
+	}
+	assert_in_range(w.a.facts.used, 2 * w.window, 3 * w.window);
+	world_end(&w);
+}
+
+/*
  * The program reads seven columns of a table in order, batch after batch. The kernel has read
  * @batch pages of each column before the program has used most of them.
  */
@@ -413,6 +435,7 @@ int main(void)
 		cmocka_unit_test(columns_are_left_to_the_kernel),
 		cmocka_unit_test(guess_that_reads_unused_pages_ends),
 		cmocka_unit_test(pages_of_holes_are_read_one_by_one),
+		cmocka_unit_test(reads_before_the_first_look_count),
 		cmocka_unit_test(reads_before_streams_are_soon_used),
 		cmocka_unit_test(reads_beside_streams_are_judged),
 		cmocka_unit_test(guess_is_judged_by_its_last_reads),
