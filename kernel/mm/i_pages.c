@@ -69,7 +69,8 @@ void hugemap_mm_add_folios(struct address_space *mapping, struct folio *const *f
  * them is dirty. This allocates nothing.
  *
  * A holder of a reference may set the dirty flag without the folio lock until it drops the
- * reference. So a test of the flag counts only after the freeze.
+ * reference. So the flag is tested after the freeze. The test before it keeps lookups away from
+ * folios whose freeze would be undone, because a lookup takes a frozen folio for one that leaves.
  *
  * No lookup can get a frozen folio: there is no page table, and lookups through the core or i_pages
  * retry until the folio is not frozen or not there. Both changes are made under one xa_lock, so
@@ -83,10 +84,13 @@ bool hugemap_mm_freeze_folios(struct address_space *mapping, struct folio *const
 	u32 end, i;
 
 	xas_lock_irq(&xas);
-	for (end = 0; end < n; end++)
-		if (folios[end] &&
+	for (end = 0; end < n; end++) {
+		if (!folios[end])
+			continue;
+		if ((clean && folio_test_dirty(folios[end])) ||
 		    !folio_ref_freeze(folios[end], hugemap_mm_cached_refs(folios[end])))
 			break;
+	}
 	frozen = end == n;
 	for (i = 0; clean && i < end; i++)
 		frozen = frozen && !(folios[i] && folio_test_dirty(folios[i]));
