@@ -23,8 +23,8 @@ int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acce
  * @held: set to the folio of the page if this task has filled it; not changed otherwise
  *
  * The reference keeps the page in the cache beside FADV_DONTNEED and reclaim until the caller puts
- * it. Without it, a caller could fill the page again and again. The caller holds it only for the
- * next lookup, because a change of the lower file waits for it.
+ * it. Without it, a caller could fill the page again and again. The caller holds it only until it
+ * has found the page, which counts as pinned until then.
  */
 int hugemap_fill_page_held(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
 			   struct folio **held);

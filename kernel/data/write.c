@@ -137,9 +137,12 @@ static int write_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, stru
 	return err;
 }
 
-/* Write into a cached unit. 0: it is not cached. */
+/*
+ * Write into a cached unit. 0: it is not cached. @held: NULL, or a reference that keeps the page
+ * cached until it is found. It is put then, because write-back takes the unit for pinned.
+ */
 static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			    struct hm_access access)
+			    struct hm_access access, struct folio *held)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t offset, bytes, copied;
@@ -150,6 +153,8 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 
 	access.npages = 1;
 	folio = hugemap_find(hi, pgoff, access, &unit);
+	if (held)
+		folio_put(held);
 	if (!folio)
 		return 0;
 	folio_lock(folio);
@@ -334,15 +339,14 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	if (err)
 		return err;
 	hugemap_race_point("write: room below, not cached");
-	written = write_cached(hi, pos, from, access);
+	written = write_cached(hi, pos, from, access, NULL);
 	if (!written)
 		written = write_fresh(hi, pos, chunk, from, access, batch);
 	if (!written) {
 		err = hugemap_fill_page_held(hi, pgoff, access, &held);
 		if (err || !held)
 			return err;
-		written = write_cached(hi, pos, from, access);
-		folio_put(held);
+		written = write_cached(hi, pos, from, access, held);
 	}
 	return written == -EFAULT ? 0 : written;
 }
