@@ -287,6 +287,7 @@ struct hugemap_data {
 	 */
 	bool stable;
 	int priority; /* A */
+	atomic_t flagging; /* A: tasks in writeback_flag() */
 	/* A: faults that are mapping a dirty unit without its folio lock. */
 	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];
 	/* wait.c: store faults that go before the next change of the lower file. */

@@ -37,40 +37,65 @@ struct in_flight {
 	int err;
 };
 
-static enum hm_outcome writeback_become_dirty(struct hugemap_inode *hi, u64 pgoff)
+/* Return HM_EVICTING if the unit is claimed, otherwise HM_DIRTY. */
+static enum hm_state writeback_become_dirty(struct hugemap_inode *hi, u64 pgoff)
 {
+	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);
 	struct hm_unit unit;
 
 	hugemap_race_point_atomic("flagged dirty, not dirty in the cache");
-	return hm_fault(hi->hfile, pgoff,
-			HM_ACCESS(.write = true, .cached_only = true, .again = true), &unit);
+	return hm_fault(hi->hfile, pgoff, access, &unit) == HM_BUSY ? HM_EVICTING : HM_DIRTY;
+}
+
+/*
+ * Set the dirty flag of a folio. If this task is the first one, report the store to the core, and
+ * return the state of the unit; otherwise return HM_ABSENT.
+ */
+static enum hm_state writeback_flag(struct hugemap_inode *hi, struct folio *folio)
+{
+	atomic_t *flagging = &hi->data->flagging;
+	enum hm_state state = HM_ABSENT;
+
+	atomic_inc(flagging);
+	smp_mb__after_atomic();
+	if (!folio_test_set_dirty(folio))
+		state = writeback_become_dirty(hi, folio->index);
+	smp_mb__before_atomic();
+	atomic_dec(flagging);
+	return state;
+}
+
+/*
+ * Return true if the core may not know of a store to a folio with the dirty flag. A sync by this
+ * task must not depend on another task, so this task reports the store if
+ * - the unit is clean; or
+ * - a task is in writeback_flag(): it may have set this flag, and not have reported it. If the core
+ *   knows of an older store, the write-back of that store may have read the page before this one.
+ */
+static bool writeback_is_unreported(const struct hugemap_inode *hi, enum hm_state state)
+{
+	return state == HM_CLEAN || atomic_read(&hi->data->flagging);
 }
 
 bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 {
 	struct hugemap_inode *hi = hugemap_inode(mapping->host);
-	struct hugemap_mount *mount = hugemap_of(hi);
+	enum hm_state state = HM_ABSENT;
 	struct hm_unit unit;
-	enum hm_state state = HM_CLEAN;
 
 	if (!hi->hfile)
 		return false;
-	/*
-	 * If the flag was set before, the core knows that the unit is dirty, with two exceptions:
-	 * - An eviction, a promotion or a change of the lower file has claimed the unit, and has
-	 *   not yet seen the flag.
-	 * - The task that set the flag has not yet reported it. A sync by the caller must not
-	 *   depend on that task.
-	 */
-	if (folio_test_set_dirty(folio)) {
+	if (!folio_test_dirty(folio))
+		state = writeback_flag(hi, folio);
+	if (state == HM_ABSENT) {
 		smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
 		state = hm_peek(hi->hfile, folio->index, &unit);
+		if (state != HM_EVICTING && writeback_is_unreported(hi, state))
+			state = writeback_become_dirty(hi, folio->index);
 	}
-	if (state == HM_CLEAN && writeback_become_dirty(hi, folio->index) == HM_BUSY)
-		state = HM_EVICTING;
 	/* The task that has claimed the unit finds the flag. */
 	if (state == HM_EVICTING)
-		atomic_inc(&mount->dirtied_claimed);
+		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
 	return false;
 }
 

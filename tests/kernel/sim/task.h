@@ -488,6 +488,7 @@ bool down_read_trylock(struct rw_semaphore *s);
 #define down_read_killable(s) (down_read(s), 0)
 #define smp_mb() sim_step()
 #define smp_mb__before_atomic() sim_step()
+#define smp_mb__after_atomic() sim_step()
 #define rwsem_is_locked(s) ((s)->lock.writer || (s)->lock.readers)
 bool down_write_trylock(struct rw_semaphore *s);
 
