@@ -132,12 +132,13 @@ int hugemap_unmap(void *addr, size_t length)
 		return err;
 	if (lib_steers())
 		removed = steer_unmapping(start, (size_t)(end - start));
-	if (munmap(start, (size_t)(end - start)) < 0) {
+	if (munmap(start, (size_t)(end - start)) < 0)
 		err = -errno;
-		steer_not_unmapped(removed);
-		return lib_fail(err, "munmap: %s", strerror(-err));
-	}
-	return 0;
+	steer_unmapped(removed);
+	if (!err)
+		return 0;
+	steer_not_unmapped(removed);
+	return lib_fail(err, "munmap: %s", strerror(-err));
 }
 
 /* Under `hugemap run` the preload library's mremap() does what steer_remap() does. */

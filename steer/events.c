@@ -84,6 +84,12 @@ static void events_note_advised(uint64_t count)
 		;
 }
 
+void events_lose(unsigned int kinds)
+{
+	__atomic_or_fetch(&lost, kinds, __ATOMIC_SEQ_CST);
+	events_wake();
+}
+
 bool event_put(const struct event *event)
 {
 	uint64_t at = __atomic_load_n(&head, __ATOMIC_RELAXED), turn;
@@ -91,10 +97,7 @@ bool event_put(const struct event *event)
 	for (;;) {
 		turn = __atomic_load_n(&events_slot(at)->turn, __ATOMIC_ACQUIRE);
 		if (turn < events_turn_of(at)) {
-			__atomic_or_fetch(
-				&lost, event->kind == EVENT_HINT ? EVENTS_LOST_HINT : EVENTS_LOST,
-				__ATOMIC_SEQ_CST);
-			events_wake();
+			events_lose(event->kind == EVENT_HINT ? EVENTS_LOST_HINT : EVENTS_LOST);
 			return false;
 		}
 		if (turn > events_turn_of(at))

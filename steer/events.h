@@ -49,6 +49,8 @@ struct event {
 bool events_begin(void);
 /* Add an event. Returns false if the ring is full: the event is lost. */
 bool event_put(const struct event *event);
+/* Report that events of these kinds were lost, and wake the reader. */
+void events_lose(unsigned int kinds);
 
 /* For the reader: take the next event. Returns false if there is none. */
 bool event_take(struct event *event);

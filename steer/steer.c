@@ -199,13 +199,27 @@ struct steer_removal steer_unmapping(void *addr, size_t length)
 		return (struct steer_removal){};
 	removal.id = event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	/* If the event is lost, the monitor does not forget the range while it is mapped. */
-	if (!event_put(&event))
+	removal.lost = !event_put(&event);
+	if (removal.lost)
 		removal.id = 0;
 	watch_wait_advice(event.start, event.bytes);
 	/* The monitor may have given its first advice between these steps. */
 	if (!removal.advised_bytes && map_changes() != changes)
 		steer_find_advised(&removal, &event);
 	return removal;
+}
+
+/*
+ * CPU 1 (program): puts UNMAPPING, which is lost.
+ * CPU 0 (monitor): takes all events, and compares its table with the kernel's areas. The range is
+ * still mapped, so its entry stays.
+ * CPU 1 (program): munmap(); maps other memory there. The monitor would advise that memory.
+ * So the loss is reported again, and the monitor compares again.
+ */
+void steer_unmapped(struct steer_removal removal)
+{
+	if (removal.lost)
+		events_lose(EVENTS_LOST);
 }
 
 /*

@@ -57,11 +57,13 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset);
  * @advised: address of the part with advice, in the first mapping that has some
  * @advised_bytes: bytes of that part
  * @ends: monitors that had ended before
+ * @lost: the event of the range was lost
  */
 struct steer_removal {
 	uint64_t id;
 	uint64_t advised, advised_bytes;
 	uint32_t ends;
+	bool lost;
 };
 
 /**
@@ -72,9 +74,12 @@ struct steer_removal {
  * If the range is steered, and the monitor is giving advice at this moment, the call waits for that
  * one madvise(), so that the advice does not reach the memory that the program maps there next.
  *
- * Return: the range, for steer_not_unmapped().
+ * Return: the range, for steer_unmapped() and steer_not_unmapped().
  */
 struct steer_removal steer_unmapping(void *addr, size_t length);
+
+/* The call has returned. A call that has failed may have unmapped a part of the range. */
+void steer_unmapped(struct steer_removal removal);
 
 /*
  * The call has failed, so advice may be left in its range. The monitor takes it back, or the caller

@@ -513,6 +513,27 @@ static void lost_event_of_failed_unmap(void)
 	release_monitor();
 }
 
+/*
+ * The ring is full at munmap(). The monitor takes all events before the kernel has unmapped the
+ * range. Other memory, which the monitor must not steer, gets the address.
+ */
+static void lost_event_of_unmap_ends_the_mapping(void)
+{
+	char *at = map_file(open_file(O_RDONLY), PROT_READ, MAP_SHARED);
+	struct steer_removal removal;
+
+	WAIT_FOR(told_of(at));
+	hold_monitor();
+	fill_ring(0);
+	removal = steer_unmapping(at, SIZE);
+	release_monitor();
+	CHECK(mmap(at, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		   0) == at);
+	CHECK(map_overlaps((uintptr_t)at, SIZE));
+	steer_unmapped(removal);
+	WAIT_FOR(!map_overlaps((uintptr_t)at, SIZE));
+}
+
 static char *move(char *at, size_t bytes)
 {
 	char *new = reserve();
@@ -869,6 +890,7 @@ RUN(fork_goes_on)
 RUN(fork_keeps_advice_of_new_memory)
 RUN(late_advice_is_found)
 RUN(lost_event_of_failed_unmap)
+RUN(lost_event_of_unmap_ends_the_mapping)
 RUN(lost_event_of_move_leaves_no_advice)
 RUN(move_without_memory_leaves_no_advice)
 RUN(move_with_full_table_leaves_no_advice)
@@ -906,6 +928,7 @@ int main(void)
 		cmocka_unit_test(fork_keeps_advice_of_new_memory_test),
 		cmocka_unit_test(late_advice_is_found_test),
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
+		cmocka_unit_test(lost_event_of_unmap_ends_the_mapping_test),
 		cmocka_unit_test(lost_event_of_move_leaves_no_advice_test),
 		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
 		cmocka_unit_test(move_with_full_table_leaves_no_advice_test),
