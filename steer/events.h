@@ -29,7 +29,11 @@ struct event {
 	int prot, flags; /* MAPPED; MOVED has flags of mremap() */
 	int advice; /* HINT */
 	bool advised; /* MOVED, NOT_UNMAPPED: the range may have advice from the monitor */
-	void *room; /* MAPPED, MOVED: memory for the data of the mapping, see map_room() */
+	/*
+	 * MAPPED, MOVED: memory for the data of the mapping, see map_room(). NULL in MOVED: the new
+	 * place is not steered, and the caller takes the advice back.
+	 */
+	void *room;
 	uint64_t room_bytes;
 };
 

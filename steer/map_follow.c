@@ -174,7 +174,7 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 
 static void map_moved(const struct event *event)
 {
-	struct map *map = map_moving_at(event->start), *new;
+	struct map *map = map_moving_at(event->start), *new = NULL;
 
 	map_moving(event, false);
 	map_unmapped(event->to, event->to + event->to_bytes, map);
@@ -184,7 +184,9 @@ static void map_moved(const struct event *event)
 		map_give_room_back(event);
 		return;
 	}
-	new = map_add(event->to, event->to_bytes, map->offset + (event->start - map->start), event);
+	if (event->room)
+		new = map_add(event->to, event->to_bytes, map->offset + (event->start - map->start),
+			      event);
 	if (new) {
 		new->shared = map->shared;
 		new->writable = map->writable;
@@ -197,7 +199,8 @@ static void map_moved(const struct event *event)
 		if (map->orphan || event->bytes < map->bytes)
 			map_leave(new);
 	}
-	if (event->flags & MREMAP_DONTUNMAP)
+	/* Without a room, the thread of the program takes the advice of both places back. */
+	if (event->flags & MREMAP_DONTUNMAP && event->room)
 		return;
 	if (map->start <= event->start && event->bytes >= map->bytes)
 		map_drop(map);

@@ -284,13 +284,12 @@ static bool steer_put_moved(struct event *event, long at, size_t length, int fla
 		event->to = (uint64_t)at;
 		event->to_bytes = steer_pages(length);
 		event->flags = flags;
-		event->advised = advised;
 		steer_widen(event->to, event->to + event->to_bytes);
 		steer_grow_table();
-		if (!map_has_entry() || !steer_take_room(event, event->to, event->to_bytes))
-			event->kind = EVENT_UNMAPPING;
+		event->advised = map_has_entry() &&
+				 steer_take_room(event, event->to, event->to_bytes) && advised;
 	}
-	return steer_put(event) && event->kind == EVENT_MOVED;
+	return steer_put(event) && event->room;
 }
 
 void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *new)

@@ -127,6 +127,23 @@ static void moved_pages_leave_the_mapping(void)
 	CHECK(find(AT)->piece[0].given == HM_MODE_RANDOM && !find(AT)->moving);
 }
 
+/* There is no memory for the new place. Another thread has mapped a file at the old place. */
+static void moved_mapping_without_room_is_forgotten(void)
+{
+	struct event moved = { EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
+			       .to_bytes = SIZE };
+
+	send_mapped(AT, SIZE, 0);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	send_mapped(AT, SIZE / 2, 48 * MB);
+	map_follow(&moved);
+	CHECK(map_count() == 1 && find(AT)->offset == 48 * MB);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	moved.flags = MREMAP_MAYMOVE | MREMAP_DONTUNMAP;
+	map_follow(&moved);
+	CHECK(!map_count());
+}
+
 /* The program has given a hint for all of a mapping, and the monitor has replaced it. */
 static struct map *send_replaced(int advice)
 {
@@ -385,6 +402,7 @@ RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
+RUN(moved_mapping_without_room_is_forgotten)
 RUN(hint_for_a_part_ends_the_replacement)
 RUN(hint_of_the_other_kind_ends_the_replacement)
 RUN(moved_mapping_keeps_the_kinds_of_its_hints)
@@ -406,6 +424,7 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
 		cmocka_unit_test(moved_mapping_leaves_its_place_test),
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
+		cmocka_unit_test(moved_mapping_without_room_is_forgotten_test),
 		cmocka_unit_test(hint_for_a_part_ends_the_replacement_test),
 		cmocka_unit_test(hint_of_the_other_kind_ends_the_replacement_test),
 		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),

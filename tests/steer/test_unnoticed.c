@@ -557,18 +557,37 @@ static void lost_event_of_move_leaves_no_advice(void)
 	}
 }
 
-/* There is no memory for the data of the moved mapping. */
-static void move_without_memory_leaves_no_advice(void)
+/* Move a mapping while there is no memory for the data of the new place. */
+static void move_without_memory(char *at, size_t bytes, char *new)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY }, none = { PAGE, RLIM_INFINITY };
-	char *at = map_advised(open_file(O_RDONLY)), *new = reserve();
 	int i;
 
 	for (i = 0; i < (int)ROOM_SLOTS; i++)
 		room_take(PAGE);
 	CHECK(!setrlimit(RLIMIT_AS, &none));
-	CHECK(steer_remap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
-	CHECK(!setrlimit(RLIMIT_AS, &all) && !is_advised(new));
+	CHECK(steer_remap(at, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, new) == new);
+	CHECK(!setrlimit(RLIMIT_AS, &all));
+}
+
+static void move_without_memory_leaves_no_advice(void)
+{
+	char *at = map_advised(open_file(O_RDONLY)), *new = reserve();
+
+	move_without_memory(at, SIZE, new);
+	CHECK(!is_advised(new));
+}
+
+/* The part that the program has not moved is still steered. */
+static void move_of_a_part_without_memory_leaves_the_rest(void)
+{
+	char *at = map_advised(open_file(O_RDONLY));
+	struct map *rest;
+
+	move_without_memory(at, SIZE / 2, reserve());
+	WAIT_FOR(!events_pending());
+	rest = map_next_in(0, (uintptr_t)at, (uintptr_t)at + SIZE);
+	CHECK(rest && rest->start == (uintptr_t)at + SIZE / 2 && !rest->orphan && !rest->moving);
 }
 
 /* The table of mappings has no free entry for the new place. */
@@ -585,6 +604,7 @@ static void move_with_full_table_leaves_no_advice(void)
 	while (map_take_entry(&other))
 		;
 	CHECK(!is_advised(move(at, SIZE)));
+	CHECK(events_pending() && !events_bring_advice());
 }
 
 /*
@@ -893,6 +913,7 @@ RUN(lost_event_of_failed_unmap)
 RUN(lost_event_of_unmap_ends_the_mapping)
 RUN(lost_event_of_move_leaves_no_advice)
 RUN(move_without_memory_leaves_no_advice)
+RUN(move_of_a_part_without_memory_leaves_the_rest)
 RUN(move_with_full_table_leaves_no_advice)
 RUN(moved_rest_has_no_advice)
 RUN(ends_with_the_last)
@@ -931,6 +952,7 @@ int main(void)
 		cmocka_unit_test(lost_event_of_unmap_ends_the_mapping_test),
 		cmocka_unit_test(lost_event_of_move_leaves_no_advice_test),
 		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
+		cmocka_unit_test(move_of_a_part_without_memory_leaves_the_rest_test),
 		cmocka_unit_test(move_with_full_table_leaves_no_advice_test),
 		cmocka_unit_test(moved_rest_has_no_advice_test),
 		cmocka_unit_test(ends_with_the_last_test),
