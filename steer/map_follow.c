@@ -8,6 +8,7 @@
 #include <string.h>
 
 static u32 map_removals; /* ranges that were ever put into @removed of struct map_memory */
+static bool map_moves_ended; /* map_recover() has ended a move at any time */
 
 /*
  * Stop steering a part of a mapping whose other part stays. The part becomes an orphan of its own.
@@ -172,6 +173,36 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 	map_trim(new);
 }
 
+/*
+ * The table has no mapping that moves from there. The new place is not steered, and its advice is
+ * taken back. The next map_recover() forgets the old place. One pass is enough for all events that
+ * wait, and it ends all moves. So there is none if nothing is steered at the old place.
+ *
+ * CPU 1 (program): puts MOVING; mremap(); puts MOVED.
+ * CPU 0 (monitor): takes MOVING; map_recover() ends the move, because a third thread has lost an
+ * event; takes MOVED.
+ */
+static void map_moved_unknown(const struct event *event)
+{
+	struct area area;
+	struct map *new;
+
+	if (map_next_in(0, event->start, event->start + event->bytes))
+		events_lose(EVENTS_LOST);
+	/* Other files that move may have advice of the program. */
+	if (!map_moves_ended || !event->advised || !area_find(event->to, &area) ||
+	    area.start > event->to || !area.ino) {
+		map_give_room_back(event);
+		return;
+	}
+	new = map_add(event->to, event->to_bytes, area.offset + (event->to - area.start), event);
+	if (!new)
+		return;
+	new->advised = true;
+	new->piece[0].given = HM_MODE_CHUNK;
+	map_leave(new);
+}
+
 static void map_moved(const struct event *event)
 {
 	struct map *map = map_moving_at(event->start), *new = NULL;
@@ -179,9 +210,7 @@ static void map_moved(const struct event *event)
 	map_moving(event, false);
 	map_unmapped(event->to, event->to + event->to_bytes, map);
 	if (!map) {
-		/* The event before was lost. */
-		map_recover(false);
-		map_give_room_back(event);
+		map_moved_unknown(event);
 		return;
 	}
 	if (event->room)
@@ -292,6 +321,7 @@ void map_recover(bool hints)
 	u64 end = 0; /* of the last area */
 
 	for_each_map(map) {
+		map_moves_ended |= map->moving;
 		map->moving = false;
 		map->changed = true;
 		if (hints && !map->orphan)

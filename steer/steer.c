@@ -276,7 +276,10 @@ static bool steer_put_moving(const struct event *event, bool *put)
 	return map_has_advised(event->start, event->bytes) || advised;
 }
 
-/* Report the result of mremap(). Return whether the monitor will know the new place. */
+/*
+ * Report the result of mremap(). Return whether the monitor will know the new place. @advised: the
+ * monitor is to take the advice back if it does not know the move
+ */
 static bool steer_put_moved(struct event *event, long at, size_t length, int flags, bool advised)
 {
 	event->kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;
@@ -312,7 +315,7 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	if (at == -EFAULT && concerns)
 		at = steer_remap_again(&event, length, flags, new, advised);
 	if (concerns)
-		put &= steer_put_moved(&event, at, length, flags, advised);
+		put &= steer_put_moved(&event, at, length, flags, advised && put);
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
 	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third

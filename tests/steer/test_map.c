@@ -108,13 +108,19 @@ static void moved_mapping_is_not_confused(void)
 	CHECK(map && map->bytes == SIZE / 2 && map->offset == 48 * MB && !map->advised);
 }
 
-/* The first of the two events was lost, so the kernel's list of areas is read. */
+/* The first of the two events was lost, so the kernel's list of areas is read after all events. */
 static void moved_mapping_leaves_its_place(void)
 {
 	send_mapped(AT, SIZE, 0);
 	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
 			     .to_bytes = SIZE });
+	CHECK(map_count() == 1 && events_lost() == EVENTS_LOST);
+	map_recover(false);
 	CHECK(!map_count());
+	/* Memory that is not steered moves. */
+	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
+			     .to_bytes = SIZE });
+	CHECK(!map_count() && !events_lost());
 }
 
 static void moved_pages_leave_the_mapping(void)

@@ -557,6 +557,25 @@ static void lost_event_of_move_leaves_no_advice(void)
 	}
 }
 
+/* The monitor takes MOVING. Then it ends all moves, because an event of another thread is lost. */
+static void lose_another_event(void)
+{
+	WAIT_FOR(!events_pending());
+	events_lose(EVENTS_LOST);
+	CHECK(event_put(&(struct event){ .kind = EVENT_STAYED }));
+	WAIT_FOR(!events_pending());
+}
+
+static void lost_event_of_another_thread_leaves_no_advice(void)
+{
+	char *at = map_advised(open_file(O_RDONLY)), *new;
+
+	in_move = lose_another_event;
+	new = move(at, SIZE);
+	WAIT_FOR(!is_advised(new));
+	WAIT_FOR(!map_overlaps((uintptr_t)at, SIZE) && !map_overlaps((uintptr_t)new, SIZE));
+}
+
 /* Move a mapping while there is no memory for the data of the new place. */
 static void move_without_memory(char *at, size_t bytes, char *new)
 {
@@ -912,6 +931,7 @@ RUN(late_advice_is_found)
 RUN(lost_event_of_failed_unmap)
 RUN(lost_event_of_unmap_ends_the_mapping)
 RUN(lost_event_of_move_leaves_no_advice)
+RUN(lost_event_of_another_thread_leaves_no_advice)
 RUN(move_without_memory_leaves_no_advice)
 RUN(move_of_a_part_without_memory_leaves_the_rest)
 RUN(move_with_full_table_leaves_no_advice)
@@ -951,6 +971,7 @@ int main(void)
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
 		cmocka_unit_test(lost_event_of_unmap_ends_the_mapping_test),
 		cmocka_unit_test(lost_event_of_move_leaves_no_advice_test),
+		cmocka_unit_test(lost_event_of_another_thread_leaves_no_advice_test),
 		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
 		cmocka_unit_test(move_of_a_part_without_memory_leaves_the_rest_test),
 		cmocka_unit_test(move_with_full_table_leaves_no_advice_test),
