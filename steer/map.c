@@ -176,15 +176,16 @@ bool map_find_advised(u64 start, u64 end, u64 *advised, u64 *bytes)
 	bool overlaps = false;
 
 	for (i = 0; i < limit; i++) {
-		const struct advised *at = &map_memory()->advised[i];
+		/* The monitor may clear the entry at any time. */
+		struct advised at = map_memory()->advised[i];
 
-		if (at->start >= end || start >= at->start + at->bytes)
+		if (at.start >= end || start >= at.start + at.bytes)
 			continue;
 		overlaps = true;
-		if (!at->ever || at->hinted)
+		if (!at.ever || at.hinted)
 			continue;
-		*advised = map_later(start, at->start);
-		*bytes = map_earlier(end, at->start + at->bytes) - *advised;
+		*advised = map_later(start, at.start);
+		*bytes = map_earlier(end, at.start + at.bytes) - *advised;
 		break;
 	}
 	return overlaps;
