@@ -198,7 +198,9 @@ bool map_find_advised(u64 start, u64 end, u64 *advised, u64 *bytes)
  */
 static void map_child_take_back(const struct advised *at)
 {
-	if (at->hinted || events_inherited(at->start, at->start + at->bytes))
+	/* The last test is a pass over the ring. */
+	if (at->hinted || !(at->random || at->huge || at->replaced) ||
+	    events_inherited(at->start, at->start + at->bytes))
 		return;
 	if (at->random)
 		call(SYS_madvise, (long)at->start, (long)at->bytes, MADV_NORMAL, 0, 0, 0);
