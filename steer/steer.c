@@ -307,11 +307,14 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	 */
 	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
 			steer_concerns(old, old_length);
-	uint32_t ends = watch_ends();
+	uint32_t ends = watch_ends(), changes = map_changes();
 	bool put = true;
 	bool advised = concerns && steer_put_moving(&event, &put);
 	long at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new, 0);
 
+	/* If an event was lost, the monitor may have given its first advice just before mremap(). */
+	if (concerns && map_changes() != changes)
+		advised |= map_has_advised(event.start, event.bytes);
 	if (at == -EFAULT && concerns)
 		at = steer_remap_again(&event, length, flags, new, advised);
 	if (concerns)

@@ -557,6 +557,36 @@ static void lost_event_of_move_leaves_no_advice(void)
 	}
 }
 
+static uint32_t looks_left;
+
+/* The thread that calls mremap() calls this function. */
+bool __wrap_map_has_advised(uint64_t start, uint64_t bytes)
+{
+	bool found = __real_map_has_advised(start, bytes);
+
+	if (looks_left && !--looks_left) {
+		CHECK(!madvise((void *)start, bytes, MADV_RANDOM));
+		give_first_advice();
+	}
+	return found;
+}
+
+/*
+ * MOVING is lost. The monitor gives its first advice after the thread has looked for advice twice,
+ * and before mremap().
+ */
+static void first_advice_just_before_a_move_is_found(void)
+{
+	char *at = map_file(open_file(O_RDONLY), PROT_READ, MAP_SHARED);
+
+	WAIT_FOR(told_of(at));
+	hold_monitor();
+	fill_ring(0);
+	looks_left = 2;
+	CHECK(!is_advised(move(at, SIZE)) && !looks_left);
+	release_monitor();
+}
+
 /* The monitor takes MOVING. Then it ends all moves, because an event of another thread is lost. */
 static void lose_another_event(void)
 {
@@ -931,6 +961,7 @@ RUN(late_advice_is_found)
 RUN(lost_event_of_failed_unmap)
 RUN(lost_event_of_unmap_ends_the_mapping)
 RUN(lost_event_of_move_leaves_no_advice)
+RUN(first_advice_just_before_a_move_is_found)
 RUN(lost_event_of_another_thread_leaves_no_advice)
 RUN(move_without_memory_leaves_no_advice)
 RUN(move_of_a_part_without_memory_leaves_the_rest)
@@ -971,6 +1002,7 @@ int main(void)
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
 		cmocka_unit_test(lost_event_of_unmap_ends_the_mapping_test),
 		cmocka_unit_test(lost_event_of_move_leaves_no_advice_test),
+		cmocka_unit_test(first_advice_just_before_a_move_is_found_test),
 		cmocka_unit_test(lost_event_of_another_thread_leaves_no_advice_test),
 		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
 		cmocka_unit_test(move_of_a_part_without_memory_leaves_the_rest_test),
