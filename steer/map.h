@@ -191,17 +191,27 @@ static inline u64 map_address(const struct map *map, u64 page)
 	return map->base + page * PAGE_BYTES;
 }
 
-/* Return whether one hint of the program covers the whole mapping. */
+/* Return the first hint of the program that covers the whole mapping; NULL = none. */
+static inline const struct hint *map_whole_hint(const struct map *map)
+{
+	u32 i;
+
+	for (i = 0; i < map->nhints; i++)
+		if (map->hint[i].start <= map->advisor.first &&
+		    map->hint[i].end >= map->advisor.end)
+			return &map->hint[i];
+	return NULL;
+}
+
 static inline bool map_is_hinted(const struct map *map)
 {
-	return map->nhints && map->hint[0].start <= map->advisor.first &&
-	       map->hint[0].end >= map->advisor.end;
+	return map_whole_hint(map);
 }
 
 /* Return whether act_sync() has to give the kernel such a hint again. */
 static inline bool map_hint_is_due(const struct map *map)
 {
-	return map_is_hinted(map) && map->hint[0].again;
+	return map_is_hinted(map) && map_whole_hint(map)->again;
 }
 
 /* Return whether a hint of the program covers any page of a range. */
@@ -309,7 +319,10 @@ void map_add_hint(struct map *map, struct hint hint);
  * kernel the advice that ends the hint, or calls map_restore_hint().
  */
 void map_replace_hint(struct map *map);
-/* Remove a range from all hints of a mapping. */
-void map_remove_hints(struct map *map, u64 start, u64 end);
+/*
+ * Remove a range from the hints of one kind. The entry of map_hint_all() may stand for hints of all
+ * kinds that the program has ever given.
+ */
+void map_remove_hints(struct map *map, u64 start, u64 end, unsigned int kind);
 
 #endif /* HM_STEER_MAP_H */

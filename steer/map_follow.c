@@ -239,21 +239,19 @@ static void map_moved(const struct event *event)
 
 /*
  * The program gives a hint for a range. A hint that the monitor has replaced counts again, except in
- * the range if both have the same kind. Return whether the new hint ends the hints in its range.
+ * the range if both have the same kind.
  */
-static bool map_end_replacement(struct map *map, int advice, u64 from, u64 to)
+static void map_end_replacement(struct map *map, int advice, u64 from, u64 to)
 {
 	bool whole = from <= map->advisor.first && to >= map->advisor.end;
-	bool ends = !map->replaced || hint_kind(map->replaced) == hint_kind(advice);
 
 	map->hint_kinds |= hint_kind(advice);
 	/* A program may repeat its hint often. */
-	if (!whole || !map_is_hinted(map) || map->hint[0].advice != advice)
+	if (!whole || !map_is_hinted(map) || map_whole_hint(map)->advice != advice)
 		map->hint_use = (struct hint_use){};
-	if (!whole || !ends)
+	if (!whole || hint_kind(map->replaced) != hint_kind(advice))
 		map_restore_hint(map);
 	map->replaced = 0;
-	return ends;
 }
 
 static void map_hint(const struct event *event)
@@ -264,8 +262,8 @@ static void map_hint(const struct event *event)
 	for_each_map_in(map, event->start, end) {
 		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
 		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
-		if (map_end_replacement(map, event->advice, from, to))
-			map_remove_hints(map, from, to);
+		map_end_replacement(map, event->advice, from, to);
+		map_remove_hints(map, from, to, hint_kind(event->advice));
 		/* Without a piece for the hint, all of the mapping is left to the kernel. */
 		if (!map_split(map, from, to, HM_MODE_NORMAL))
 			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
@@ -324,8 +322,10 @@ void map_recover(bool hints)
 		map_moves_ended |= map->moving;
 		map->moving = false;
 		map->changed = true;
-		if (hints && !map->orphan)
+		if (hints && !map->orphan) {
+			map->hint_kinds = hint_kind(MADV_NORMAL) | hint_kind(MADV_HUGEPAGE);
 			map_hint_all(map);
+		}
 	}
 	if (!area_open(&reader))
 		return;

@@ -120,7 +120,12 @@ void map_replace_hint(struct map *map)
 	map_publish(map);
 }
 
-void map_remove_hints(struct map *map, u64 start, u64 end)
+static unsigned int map_kind_of(const struct map *map, const struct hint *hint)
+{
+	return hint->advice ? hint_kind(hint->advice) : map->hint_kinds;
+}
+
+void map_remove_hints(struct map *map, u64 start, u64 end, unsigned int kind)
 {
 	struct hint old[MAP_HINTS];
 	u32 n = map->nhints, i;
@@ -130,6 +135,10 @@ void map_remove_hints(struct map *map, u64 start, u64 end)
 	for (i = 0; i < n; i++) {
 		struct hint head = old[i], tail = old[i];
 
+		if (map_kind_of(map, &old[i]) != kind) {
+			map_add_hint(map, old[i]);
+			continue;
+		}
 		head.end = map_earlier(head.end, start);
 		tail.start = map_later(tail.start, end);
 		if (head.start < head.end)

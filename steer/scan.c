@@ -277,7 +277,7 @@ static u64 scan_range(struct map *map, u64 at, u64 end, u64 now, bool fresh)
 static void scan_judge_hint(struct map *map)
 {
 	struct hint_use *use = &map->hint_use;
-	int advice = map->hint[0].advice;
+	int advice = map_whole_hint(map)->advice;
 	bool fits = hint_fits(map->bytes, scan_memory);
 	char text[120], what[40];
 	struct say say;
@@ -400,7 +400,7 @@ static bool scan_hint_waits(const struct map *map)
 	bool paused = map->at == map->start && map->passed_at &&
 		      scan_last - map->passed_at < HINT_SCAN_NS;
 
-	return scan_hint_credit <= 0 || paused || !hint_name(map->hint[0].advice);
+	return scan_hint_credit <= 0 || paused || !hint_name(map_whole_hint(map)->advice);
 }
 
 /* Skip a mapping that gets no advice now. */

@@ -193,6 +193,51 @@ static void hint_of_the_other_kind_ends_the_replacement(void)
 	CHECK(map->hint[1].advice == MADV_HUGEPAGE && map->hint[1].end == REGION_PAGES);
 }
 
+static u32 due_hints(const struct map *map)
+{
+	u32 n = 0, i;
+
+	for (i = 0; i < map->nhints; i++)
+		n += map->hint[i].again;
+	return n;
+}
+
+static void send_hint(u64 bytes, int advice)
+{
+	send((struct event){ EVENT_HINT, .start = AT, .bytes = bytes, .advice = advice });
+}
+
+/* The monitor takes both hints at once, and must give both of them again. */
+static void hint_of_the_other_kind_ends_no_hint(void)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+
+	give(map, HM_MODE_CHUNK);
+	send_hint(2 * MB, MADV_NOHUGEPAGE);
+	send_hint(SIZE, MADV_RANDOM);
+	CHECK(map->nhints == 2 && due_hints(map) == 2 && map_is_hinted(map));
+	send_hint(SIZE, MADV_HUGEPAGE);
+	CHECK(map->nhints == 2 && due_hints(map) == 2 && map_is_hinted(map));
+	/* MADV_NORMAL ends only the hint for the order of accesses. */
+	send_hint(SIZE, MADV_NORMAL);
+	CHECK(map->nhints == 1 && map->hint[0].advice == MADV_HUGEPAGE && map_is_hinted(map));
+}
+
+/* The monitor does not know the hints beyond the table, but their kinds. */
+static void hint_ends_unknown_hints_of_its_kind(void)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+
+	send_hint(MB, MADV_RANDOM);
+	map_hint_all(map);
+	send_hint(SIZE, MADV_NORMAL);
+	CHECK(!map->nhints);
+	send_hint(MB, MADV_HUGEPAGE);
+	map_hint_all(map);
+	send_hint(SIZE, MADV_NORMAL);
+	CHECK(map_is_hinted(map));
+}
+
 /* The cost of a hint is still judged, unless the program has given hints of both kinds. */
 static void moved_mapping_keeps_the_kinds_of_its_hints(void)
 {
@@ -203,15 +248,6 @@ static void moved_mapping_keeps_the_kinds_of_its_hints(void)
 			     .to_bytes = SIZE });
 	CHECK(map_is_hinted(find(OTHER)));
 	CHECK(find(OTHER)->hint_kinds == hint_kind(MADV_RANDOM));
-}
-
-static u32 due_hints(const struct map *map)
-{
-	u32 n = 0, i;
-
-	for (i = 0; i < map->nhints; i++)
-		n += map->hint[i].again;
-	return n;
 }
 
 /*
@@ -411,6 +447,8 @@ RUN(moved_pages_leave_the_mapping)
 RUN(moved_mapping_without_room_is_forgotten)
 RUN(hint_for_a_part_ends_the_replacement)
 RUN(hint_of_the_other_kind_ends_the_replacement)
+RUN(hint_of_the_other_kind_ends_no_hint)
+RUN(hint_ends_unknown_hints_of_its_kind)
 RUN(moved_mapping_keeps_the_kinds_of_its_hints)
 RUN(hints_beyond_the_table_stay_due)
 RUN(lost_hint_ends_the_replacement)
@@ -433,6 +471,8 @@ int main(void)
 		cmocka_unit_test(moved_mapping_without_room_is_forgotten_test),
 		cmocka_unit_test(hint_for_a_part_ends_the_replacement_test),
 		cmocka_unit_test(hint_of_the_other_kind_ends_the_replacement_test),
+		cmocka_unit_test(hint_of_the_other_kind_ends_no_hint_test),
+		cmocka_unit_test(hint_ends_unknown_hints_of_its_kind_test),
 		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),
 		cmocka_unit_test(hints_beyond_the_table_stay_due_test),
 		cmocka_unit_test(lost_hint_ends_the_replacement_test),
