@@ -142,7 +142,8 @@ static void policy_count_use(struct hm_advisor *a)
 		a->read += a->facts.read - a->read_before;
 		a->used += a->facts.used - a->used_before;
 	} else {
-		a->read_first = policy_least(a->facts.read, 2 * policy_window(a));
+		a->read_first =
+			policy_least(a->facts.read - a->facts.read_at_start, 2 * policy_window(a));
 	}
 	a->read_before = a->facts.read;
 	a->used_before = a->facts.used;

@@ -108,6 +108,11 @@ static u64 scan_charge(void)
 	return used;
 }
 
+static u64 scan_read_pages(void)
+{
+	return scan_blocks / (PAGE_BYTES / 512);
+}
+
 static void scan_earn(u64 ns)
 {
 	s64 earned = pace_earn(&scan_pace, ns * hot_looks(scan_last)) / 2;
@@ -195,7 +200,7 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 		map->tried += touched;
 	map->touched += touched;
 	scan_touched += touched / PAGE_BYTES;
-	map->advisor.facts.read = scan_blocks / (PAGE_BYTES / 512);
+	map->advisor.facts.read = scan_read_pages();
 	map->advisor.facts.used = scan_touched;
 	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
 	map->advisor.facts.shared = scan_shared;
@@ -282,8 +287,7 @@ static void scan_judge_hint(struct map *map)
 	char text[120], what[40];
 	struct say say;
 
-	hint_end_pass(use, &(struct hint_counters){ scan_major, scan_blocks / (PAGE_BYTES / 512),
-						    scan_mapped });
+	hint_end_pass(use, &(struct hint_counters){ scan_major, scan_read_pages(), scan_mapped });
 	/* Hints of both kinds may cost time only together. */
 	if (map->hint_kinds != hint_kind(advice))
 		return;
@@ -565,6 +569,19 @@ void scan_owe_events(void)
 bool scan_is_overdrawn(void)
 {
 	return pace_is_overdrawn(&scan_pace);
+}
+
+void scan_count_reads(void)
+{
+	struct rusage usage;
+
+	if (call(SYS_getrusage, RUSAGE_SELF, (long)&usage, 0, 0, 0, 0) == 0)
+		scan_blocks = (u64)usage.ru_inblock;
+}
+
+void scan_add(struct map *map)
+{
+	map->advisor.facts.read_at_start = scan_read_pages();
 }
 
 void scan_soon(void)

@@ -6,11 +6,15 @@
 #include "look.h"
 #include "policy.h"
 
+struct map;
+
 struct scan_buffers {
 	struct hm_touch runs[LOOK_RUNS];
 	u64 looks[LOOK_BYTES / 8];
 };
 
+/* Count the pages that the process has read so far. The caller is about to start the monitor. */
+void scan_count_reads(void);
 /* Prepare the scans in a new monitor thread. Return false if it cannot read the page tables. */
 bool scan_begin(struct scan_buffers *buffers);
 /* Forget the credit and the debts of the parent, in a child of fork(). */
@@ -24,6 +28,8 @@ u64 scan_run(u64 now);
 void scan_owe_events(void);
 /* Returns whether scans or events have cost so much that a new mapping must wait. */
 bool scan_is_overdrawn(void);
+/* The program has made a mapping since the last scan. Its pages were not read before that scan. */
+void scan_add(struct map *map);
 /* A new mapping has come, so restart frequent scans. */
 void scan_soon(void);
 

@@ -127,9 +127,13 @@ static void watch_follow(void)
 {
 	uint32_t left = EVENTS_MOST;
 	struct event event;
+	struct map *map;
 
-	while (left-- && event_take(&event))
-		map_follow(&event);
+	while (left-- && event_take(&event)) {
+		map = map_follow(&event);
+		if (map)
+			scan_add(map);
+	}
 }
 
 /* Return the mapping of an entry if its file must be looked up now; else NULL. */
@@ -389,6 +393,7 @@ static bool watch_try(void)
 	/* A process that never has a monitor keeps no memory for one. */
 	if (!watch_take_own())
 		return false;
+	scan_count_reads();
 	if (events_begin() && !thread_begin(&watch_thread, watch_own->thread, watch_run))
 		return true;
 	watch_free_own();

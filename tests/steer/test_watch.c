@@ -2,6 +2,7 @@
 /* The advice that the monitor gives, and the mappings that it does not steer. */
 #include "common.h"
 
+#include "map.h"
 #include "memory.h"
 
 static uint64_t memory = 4096 * MB;
@@ -165,8 +166,22 @@ static void parts_are_taken_back(void)
 	CHECK(!has_flag(at + SIZE - PAGE, " hg"));
 }
 
+/* The policy must not take earlier reads of the process for reads of the mapping. */
+static void earlier_reads_are_known(void)
+{
+	static char data[16 * MB];
+	int fd = open_file(O_RDONLY);
+	const struct map *map;
+
+	forget_cached(fd);
+	CHECK(read(fd, data, sizeof(data)) == sizeof(data));
+	map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR((map = map_next(0)) && map->advisor.facts.read_at_start >= sizeof(data) / PAGE);
+}
+
 RUN(random_pages)
 RUN(stream)
+RUN(earlier_reads_are_known)
 RUN(small_writes_are_left_alone)
 RUN(hints_win)
 RUN(late_hints_win)
@@ -178,6 +193,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_pages_test),
 		cmocka_unit_test(stream_test),
+		cmocka_unit_test(earlier_reads_are_known_test),
 		cmocka_unit_test(small_writes_are_left_alone_test),
 		cmocka_unit_test(hints_win_test),
 		cmocka_unit_test(late_hints_win_test),
