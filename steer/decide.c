@@ -142,8 +142,7 @@ static void policy_count_use(struct hm_advisor *a)
 		a->read += a->facts.read - a->read_before;
 		a->used += a->facts.used - a->used_before;
 	} else {
-		a->read_first =
-			policy_least(a->facts.read - a->facts.read_at_start, 2 * policy_window(a));
+		a->read_first = a->facts.read - a->facts.read_at_start;
 	}
 	a->read_before = a->facts.read;
 	a->used_before = a->facts.used;
@@ -158,11 +157,12 @@ static void policy_count_use(struct hm_advisor *a)
 
 /*
  * Return whether the process uses pages that it has not read: pages of holes, or pages that were
- * cached. The kernel may have read two windows for the mapping before the first look.
+ * cached. The kernel may have read two windows for each of @streams before the first look.
  */
-static bool policy_uses_unread(const struct hm_advisor *a)
+static bool policy_uses_unread(const struct hm_advisor *a, u32 streams)
 {
-	u64 used = a->used - policy_least(a->used, a->read_first);
+	u64 before = policy_least(a->read_first, 2 * policy_window(a) * policy_most(streams, 1));
+	u64 used = a->used - policy_least(a->used, before);
 
 	return used >= USE_UNREAD && a->read < used / 16;
 }
@@ -187,7 +187,7 @@ static bool policy_guess_pays(const struct hm_advisor *a, u32 streams)
 		return true;
 	if (a->facts.writable || !a->facts.read || (!a->read && a->facts.cached))
 		return false;
-	if (policy_uses_unread(a))
+	if (policy_uses_unread(a, streams))
 		return false;
 	soon_used = policy_least(soon_used, a->read / 2);
 	return a->read <= USE_TRIAL * policy_window(a) || 2 * a->read <= 3 * (a->used + soon_used);

@@ -245,6 +245,37 @@ static void reads_before_the_first_look_count(void **state)
 	assert_in_range(used_before_random(true), 0, 200);
 }
 
+/* Places at distances that make no stride. */
+static u64 place(u64 k)
+{
+	return (32 * k + k % 3) * REGION;
+}
+
+/*
+ * The kernel has read two windows for each of twelve streams before the first look. The program has
+ * used three single pages elsewhere.
+ */
+static void reads_before_many_streams_count(void **state)
+{
+	const u64 streams = 12, piece = 64;
+	struct hm_touch runs[15];
+	struct world w;
+	u64 at, k;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.read = 2 * streams * w.window;
+	for (at = 0; at < w.window / 2; at += piece) {
+		for (k = 0; k < streams; k++)
+			runs[k] = (struct hm_touch){ place(k) + at, place(k) + at + piece };
+		for (; k < 15; k++)
+			runs[k] = (struct hm_touch){ place(k), place(k) + 1 };
+		w.a.facts.used += streams * piece;
+		hm_advisor_look(&w.a, runs, at ? streams : 15, at);
+		assert_int_not_equal(w.a.mode, HM_MODE_RANDOM);
+	}
+	world_end(&w);
+}
+
 /*
  * The program reads seven columns of a table in order, batch after batch. The kernel has read
  * @batch pages of each column before the program has used most of them.
@@ -444,6 +475,7 @@ int main(void)
 		cmocka_unit_test(guess_that_reads_unused_pages_ends),
 		cmocka_unit_test(pages_of_holes_are_read_one_by_one),
 		cmocka_unit_test(reads_before_the_first_look_count),
+		cmocka_unit_test(reads_before_many_streams_count),
 		cmocka_unit_test(reads_before_streams_are_soon_used),
 		cmocka_unit_test(reads_beside_streams_are_judged),
 		cmocka_unit_test(guess_is_judged_by_its_last_reads),
