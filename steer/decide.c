@@ -134,11 +134,14 @@ static void policy_read_in_order(struct hm_advisor *a)
 }
 
 /* Count the pages that the process has read and used since the first look. */
-static void policy_count_use(struct hm_advisor *a)
+static void policy_count_use(struct hm_advisor *a, const struct hm_touch *runs, u32 n)
 {
 	u64 memory = USE_MEMORY * policy_most(policy_window(a), REGION / 4);
+	u32 i;
 
 	if (a->look > 1) {
+		for (i = 0; i < n; i++)
+			a->used_here += runs[i].end - runs[i].start;
 		a->read += a->facts.read - a->read_before;
 		a->used += a->facts.used - a->used_before;
 	} else {
@@ -150,21 +153,25 @@ static void policy_count_use(struct hm_advisor *a)
 	while (a->read > memory) {
 		a->read /= 2;
 		a->used /= 2;
+		a->used_here /= 2;
 	}
 	/* Pages that were cached before are used without a read. Do not count more than reads. */
 	a->used = policy_least(a->used, memory);
+	a->used_here = policy_least(a->used_here, memory);
 }
 
 /*
- * Return whether the process uses pages that it has not read: pages of holes, or pages that were
- * cached. The kernel may have read two windows for each of @streams before the first look.
+ * Return whether the program uses pages of this mapping that it has not read: pages of holes, or
+ * pages that were cached. Otherwise it cannot use more pages here than the process reads. The kernel
+ * may have read two windows for each of @streams before the first look.
  */
 static bool policy_uses_unread(const struct hm_advisor *a, u32 streams)
 {
 	u64 before = policy_least(a->read_first, 2 * policy_window(a) * policy_most(streams, 1));
 	u64 used = a->used - policy_least(a->used, before);
+	u64 here = a->used_here - policy_least(a->used_here, before);
 
-	return used >= USE_UNREAD && a->read < used / 16;
+	return here >= USE_UNREAD && here > a->read && a->read < used / 16;
 }
 
 /*
@@ -305,7 +312,7 @@ void hm_advisor_look(struct hm_advisor *a, const struct hm_touch *runs, u32 n, u
 	next = !a->look || now_ms != a->look_ms;
 	a->look += next;
 	a->look_ms = now_ms;
-	policy_count_use(a);
+	policy_count_use(a, runs, n);
 	for (i = 0; i < n; i++) {
 		assert(runs[i].start < runs[i].end && runs[i].end <= a->end);
 		single_count(a, &runs[i], mean);

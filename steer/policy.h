@@ -134,6 +134,7 @@ struct hm_advisor {
 	u64 probe_at, probe_ms; /* next test of the choice of chunks, and the delay before it */
 	u64 faults; /* single pages that were touched */
 	u64 read, used; /* lately, by the process: pages read, pages mapped */
+	u64 used_here; /* those of @used that belong to this mapping */
 	u64 read_before, used_before; /* the values of .facts at the last look */
 	u64 read_first; /* pages that may have been read for it before the first look */
 	u64 swept; /* all regions up to here were requested */

@@ -422,6 +422,26 @@ static void use_of_cached_pages_is_soon_forgotten(void **state)
 	world_end(&w);
 }
 
+/* The program touches many cached pages of another mapping. It reads this one from a device. */
+static void use_of_another_mapping_is_no_proof(void **state)
+{
+	struct hm_touch run;
+	struct world w;
+	u64 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.read = 1;
+	for (i = 0; i < 40; i++) {
+		w.a.facts.read += 2 * AROUND;
+		w.a.facts.used += 100 * REGION;
+		run.start = any_page(PAGES - AROUND);
+		run.end = run.start + AROUND;
+		hm_advisor_look(&w.a, &run, 1, i);
+		assert_int_not_equal(w.a.mode, HM_MODE_RANDOM);
+	}
+	world_end(&w);
+}
+
 /*
  * Files that fit into memory one by one, but not together. Each of them gets single pages, and
  * neither a file as a whole nor the rest of its regions is requested.
@@ -482,6 +502,7 @@ int main(void)
 		cmocka_unit_test(used_pages_count_after_a_pause),
 		cmocka_unit_test(used_pages_count_on_a_fast_device),
 		cmocka_unit_test(use_of_cached_pages_is_soon_forgotten),
+		cmocka_unit_test(use_of_another_mapping_is_no_proof),
 		cmocka_unit_test(small_files_that_share_memory_are_random),
 		cmocka_unit_test(hot_part_is_read_at_once),
 	};
