@@ -101,6 +101,8 @@ bool act_settle(struct map *map)
 	if (!area_find(map->start, &area) || area.start > map->start || !area.ino ||
 	    area.offset + (map->start - area.start) != map->offset)
 		return false;
+	map->dev = area.dev;
+	map->ino = area.ino;
 	if (map->told) {
 		map->told->dev = area.dev;
 		map->told->ino = area.ino;

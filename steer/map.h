@@ -49,6 +49,8 @@ struct hint {
  * @bytes: its length
  * @base: the 2 MB boundary at or below @start: the address of page 0
  * @offset: offset of @start in the file
+ * @dev: device of its file
+ * @ino: of its file; 0 = act_settle() has not looked it up yet
  * @orphan: it is not steered any more, and stays until its advice is taken back; it has no @seen
  * @unsettled: act_settle() has not looked up its file yet
  * @moving: mremap() is about to move it, so it gets no advice now
@@ -84,6 +86,7 @@ struct hint {
 struct map {
 	u32 index;
 	u64 start, bytes, base, offset;
+	u64 dev, ino;
 	bool shared, writable;
 	bool orphan, unsettled, moving, changed, advised, suspended, huge_works, hot_used;
 	u64 confirmed_at, confirmed_faults;

@@ -153,6 +153,8 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 	u32 i;
 
 	new->advised = new->changed = true;
+	new->dev = old->dev;
+	new->ino = old->ino;
 	memcpy(new->piece, old->piece, sizeof(new->piece));
 	memcpy(new->hint, old->hint, sizeof(new->hint));
 	map_set_pieces(new, old->npieces);
@@ -301,13 +303,23 @@ struct map *map_follow(const struct event *event)
 	return NULL;
 }
 
-/* An area of /proc/self/maps is no part of a mapping if it has another offset in its file. */
+/*
+ * Return whether an area of /proc/self/maps belongs to a mapping. If events were lost, the program
+ * may have mapped another file there at the same offset, perhaps one that must not be steered.
+ */
+static bool map_contains(const struct map *map, const struct area *area)
+{
+	bool same = !map->ino || (map->dev == area->dev && map->ino == area->ino);
+
+	return area->ino && same && area->offset - area->start == map->offset - map->start;
+}
+
 static void map_compare(const struct area *area)
 {
 	struct map *map;
 
 	for_each_map_in(map, area->start, area->end)
-		if (!area->ino || area->offset - area->start != map->offset - map->start)
+		if (!map_contains(map, area))
 			map_cut(map, area->start, area->end);
 }
 

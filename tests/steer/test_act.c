@@ -130,10 +130,26 @@ static void hint_is_given_again_after_an_error(void)
 	CHECK(has_flag(at, " rr"));
 }
 
+/* Events were lost. The program has mapped another file at the same address and offset. */
+static void other_file_is_not_steered(void)
+{
+	int other = memfd_create("other", MFD_CLOEXEC);
+	struct map *map = map_past_the_end();
+	char *at = (char *)map->start;
+
+	CHECK(act_settle(map));
+	map_recover(false);
+	CHECK(map_overlaps((uintptr_t)at, PAGE));
+	CHECK(mmap(at, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, other, 0) == at);
+	map_recover(false);
+	CHECK(!map_overlaps((uintptr_t)at, PAGE));
+}
+
 RUN(mark_is_waited_for)
 RUN(random_mode_is_waited_for)
 RUN(huge_mode_is_waited_for)
 RUN(hint_is_given_again_after_an_error)
+RUN(other_file_is_not_steered)
 RUN(old_kernel_reads_no_regions)
 RUN(kernel_without_huge_pages_reads_no_regions)
 
@@ -144,6 +160,7 @@ int main(void)
 		cmocka_unit_test(random_mode_is_waited_for_test),
 		cmocka_unit_test(huge_mode_is_waited_for_test),
 		cmocka_unit_test(hint_is_given_again_after_an_error_test),
+		cmocka_unit_test(other_file_is_not_steered_test),
 		cmocka_unit_test(old_kernel_reads_no_regions_test),
 		cmocka_unit_test(kernel_without_huge_pages_reads_no_regions_test),
 	};
