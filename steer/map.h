@@ -317,6 +317,8 @@ bool map_split(struct map *map, u64 start, u64 end, enum hm_mode mode);
  */
 void map_hint_all(struct map *map);
 void map_add_hint(struct map *map, struct hint hint);
+/* Return whether act_sync() has to give the kernel any hint in a range again. */
+bool map_has_due_hint(const struct map *map, u64 start, u64 end);
 /*
  * The hint for the whole mapping does not count any more: the policy decides. The caller gives the
  * kernel the advice that ends the hint, or calls map_restore_hint().

@@ -16,7 +16,7 @@ static bool map_moves_ended; /* map_recover() has ended a move at any time */
 static void map_leave_part(const struct map *map, u64 start, u64 end)
 {
 	u64 first = (start - map->base) / PAGE_BYTES, last = (end - map->base) / PAGE_BYTES;
-	bool hint = map->replaced || map_hint_is_due(map);
+	bool hint = map->replaced || map_has_due_hint(map, first, last);
 	struct map *part;
 
 	if (start >= end || (!map_given(map, first, last) && !hint))

@@ -86,6 +86,16 @@ bool map_hinted(const struct map *map, u64 start, u64 end)
 	return false;
 }
 
+bool map_has_due_hint(const struct map *map, u64 start, u64 end)
+{
+	u32 i;
+
+	for (i = 0; i < map->nhints; i++)
+		if (map->hint[i].again && map->hint[i].start < end && start < map->hint[i].end)
+			return true;
+	return false;
+}
+
 void map_hint_all(struct map *map)
 {
 	struct hint due[MAP_HINTS];

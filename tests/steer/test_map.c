@@ -270,6 +270,19 @@ static void hints_beyond_the_table_stay_due(void)
 	CHECK(map_is_hinted(map) && all_are_normal(map) && due_hints(map) == MAP_HINTS - 1);
 }
 
+/* The program unmaps the range before the last 2 MB, for which a hint is due. */
+static void due_hint_of_a_rest_is_kept(void)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+
+	give(map, HM_MODE_NORMAL);
+	send((struct event){ EVENT_HINT, .start = AT + SIZE - 2 * MB, .bytes = 2 * MB,
+			     .advice = MADV_RANDOM });
+	send((struct event){ EVENT_UNMAPPING, .start = AT + SIZE - 4 * MB, .bytes = 2 * MB });
+	map = find(AT + SIZE - 2 * MB);
+	CHECK(map && map->orphan && due_hints(map) == 1 && due_hints(find(AT)) == 0);
+}
+
 /* Hints were lost, so the hint that the monitor has replaced counts again. */
 static void lost_hint_ends_the_replacement(void)
 {
@@ -451,6 +464,7 @@ RUN(hint_of_the_other_kind_ends_no_hint)
 RUN(hint_ends_unknown_hints_of_its_kind)
 RUN(moved_mapping_keeps_the_kinds_of_its_hints)
 RUN(hints_beyond_the_table_stay_due)
+RUN(due_hint_of_a_rest_is_kept)
 RUN(lost_hint_ends_the_replacement)
 RUN(failed_replacement_leaves_no_mode)
 RUN(areas_are_few)
@@ -475,6 +489,7 @@ int main(void)
 		cmocka_unit_test(hint_ends_unknown_hints_of_its_kind_test),
 		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),
 		cmocka_unit_test(hints_beyond_the_table_stay_due_test),
+		cmocka_unit_test(due_hint_of_a_rest_is_kept_test),
 		cmocka_unit_test(lost_hint_ends_the_replacement_test),
 		cmocka_unit_test(failed_replacement_leaves_no_mode_test),
 		cmocka_unit_test(areas_are_few_test),
