@@ -51,8 +51,8 @@ struct hint_use {
 };
 
 /*
- * Add runs that became mapped since the last scan. @seen: a bit for each page that is mapped. @first:
- * the first page of the mapping
+ * Add runs that became mapped since the last scan. @seen: a bit for each page that is mapped.
+ * @first: the first page of the mapping
  */
 void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n, const unsigned long *seen,
 		u64 first);
@@ -74,11 +74,11 @@ static inline bool hint_fits(u64 bytes, u64 memory)
  */
 bool hint_hurts(const struct hint_use *use, int advice, bool fits);
 /*
- * Return whether a hint that hurts is to be reported: the first time, and whenever the accesses since
- * then have doubled.
+ * Return whether a hint that hurts is to be reported: the first time, and whenever the accesses
+ * since then have doubled.
  */
 bool hint_must_report(struct hint_use *use);
-/* Advice of one kind does not end advice of the other one: 1 = order of accesses, 2 = huge pages. */
+/* Advice of one kind does not end that of the other one: 1 = order of accesses, 2 = huge pages. */
 unsigned int hint_kind(int advice);
 /* "MADV_RANDOM"; NULL for advice whose cost is not judged. */
 const char *hint_name(int advice);

@@ -299,8 +299,8 @@ void map_trim(struct map *map);
 void map_keep(struct map *map, u64 start, u64 end);
 
 /*
- * Make the hint count again that map_replace_hint() has replaced. act_sync() takes the advice of the
- * policy back, and gives the hint again.
+ * Make the hint count again that map_replace_hint() has replaced. act_sync() takes the advice of
+ * the policy back, and gives the hint again.
  */
 void map_restore_hint(struct map *map);
 

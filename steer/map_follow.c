@@ -240,8 +240,8 @@ static void map_moved(const struct event *event)
 }
 
 /*
- * The program gives a hint for a range. A hint that the monitor has replaced counts again, except in
- * the range if both have the same kind.
+ * The program gives a hint for a range. A hint that the monitor has replaced counts again, except
+ * in the range if both have the same kind.
  */
 static void map_end_replacement(struct map *map, int advice, u64 from, u64 to)
 {

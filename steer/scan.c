@@ -606,7 +606,7 @@ bool scan_begin(struct scan_buffers *buffers)
 	act_cpu_ns = 0;
 	hot_begin();
 	now = now_ns();
-	/* The credit of the process goes on: a program must not get a new one by each new thread. */
+	/* The credit of the process goes on: a program must not get a new one by a new thread. */
 	if (scan_last)
 		scan_earn(now - scan_last);
 	scan_last = scan_faulted = now;

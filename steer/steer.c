@@ -312,7 +312,7 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	bool advised = concerns && steer_put_moving(&event, &put);
 	long at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new, 0);
 
-	/* If an event was lost, the monitor may have given its first advice just before mremap(). */
+	/* If an event was lost, the monitor may have given first advice just before mremap(). */
 	if (concerns && map_changes() != changes)
 		advised |= map_has_advised(event.start, event.bytes);
 	if (at == -EFAULT && concerns)

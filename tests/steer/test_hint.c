@@ -275,8 +275,8 @@ static bool is_touched(const char *at)
 }
 
 /*
- * The next mapping uses the memory of the monitor again. Its pages are mapped before the first scan,
- * which finds them all only if that memory is clean.
+ * The next mapping uses the memory of the monitor again. Its pages are mapped before the first
+ * scan, which finds them all only if that memory is clean.
  */
 static void memory_is_clean_after_a_hint(void)
 {
