@@ -79,6 +79,8 @@
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
 /* Counters per file of faults that are mapping a dirty unit; blocks share them. */
 #define HUGEMAP_MAPPING_STORES 8
+/* Counters per file of tasks in writeback_flag(); blocks share them. */
+#define HUGEMAP_FLAGGING 8
 
 struct fs_context;
 struct shrinker;
@@ -287,7 +289,8 @@ struct hugemap_data {
 	 */
 	bool stable;
 	int priority; /* A */
-	atomic_t flagging; /* A: tasks in writeback_flag() */
+	/* A: tasks in writeback_flag(), by block: other blocks stay partly dirty meanwhile. */
+	atomic_t flagging[HUGEMAP_FLAGGING];
 	/* A: faults that are mapping a dirty unit without its folio lock. */
 	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];
 	/* wait.c: store faults that go before the next change of the lower file. */
@@ -338,6 +341,11 @@ static inline struct hugemap_mount *hugemap_mount(const struct super_block *sb)
 static inline struct hugemap_inode *hugemap_inode(const struct inode *inode)
 {
 	return container_of(inode, struct hugemap_inode, vfs_inode);
+}
+
+static inline atomic_t *hugemap_flagging(struct hugemap_inode *hi, u64 pgoff)
+{
+	return &hi->data->flagging[(pgoff >> HM_BLOCK_ORDER) % HUGEMAP_FLAGGING];
 }
 
 static inline atomic_t *hugemap_mapping_stores(struct hugemap_inode *hi, u64 pgoff)

@@ -49,20 +49,22 @@ static enum hm_state writeback_become_dirty(struct hugemap_inode *hi, u64 pgoff)
 
 /*
  * Set the dirty flag of a folio. If this task is the first one, report the store to the core, and
- * return the state of the unit; otherwise return HM_ABSENT.
+ * return true. A claim counts as a report before the task leaves this function: then another task
+ * that finds the flag either sees this task here, or its sync waits for the claim.
  */
-static enum hm_state writeback_flag(struct hugemap_inode *hi, struct folio *folio)
+static bool writeback_flag(struct hugemap_inode *hi, struct folio *folio)
 {
-	atomic_t *flagging = &hi->data->flagging;
-	enum hm_state state = HM_ABSENT;
+	atomic_t *flagging = hugemap_flagging(hi, folio->index);
+	bool first;
 
 	atomic_inc(flagging);
 	smp_mb__after_atomic();
-	if (!folio_test_set_dirty(folio))
-		state = writeback_become_dirty(hi, folio->index);
+	first = !folio_test_set_dirty(folio);
+	if (first && writeback_become_dirty(hi, folio->index) == HM_EVICTING)
+		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
 	smp_mb__before_atomic();
 	atomic_dec(flagging);
-	return state;
+	return first;
 }
 
 /*
@@ -72,27 +74,27 @@ static enum hm_state writeback_flag(struct hugemap_inode *hi, struct folio *foli
  * - a task is in writeback_flag(): it may have set this flag, and not have reported it. If the core
  *   knows of an older store, the write-back of that store may have read the page before this one.
  */
-static bool writeback_is_unreported(const struct hugemap_inode *hi, enum hm_state state)
+static bool writeback_is_unreported(struct hugemap_inode *hi, u64 pgoff, enum hm_state state)
 {
-	return state == HM_CLEAN || atomic_read(&hi->data->flagging);
+	return state == HM_CLEAN || atomic_read(hugemap_flagging(hi, pgoff));
 }
 
 bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
 {
 	struct hugemap_inode *hi = hugemap_inode(mapping->host);
-	enum hm_state state = HM_ABSENT;
+	enum hm_state state;
 	struct hm_unit unit;
 
 	if (!hi->hfile)
 		return false;
-	if (!folio_test_dirty(folio))
-		state = writeback_flag(hi, folio);
-	if (state == HM_ABSENT) {
-		smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
-		state = hm_peek(hi->hfile, folio->index, &unit);
-		if (state != HM_EVICTING && writeback_is_unreported(hi, state))
-			state = writeback_become_dirty(hi, folio->index);
-	}
+	/* A write-back that clears the flag after this test reads the store of the caller. */
+	smp_mb();
+	if (!folio_test_dirty(folio) && writeback_flag(hi, folio))
+		return false;
+	smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
+	state = hm_peek(hi->hfile, folio->index, &unit);
+	if (state != HM_EVICTING && writeback_is_unreported(hi, folio->index, state))
+		state = writeback_become_dirty(hi, folio->index);
 	/* The task that has claimed the unit finds the flag. */
 	if (state == HM_EVICTING)
 		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
