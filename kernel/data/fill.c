@@ -58,22 +58,14 @@ enum hm_outcome hugemap_cache_fault(struct hugemap_inode *hi, u64 pgoff, struct 
 	return outcome;
 }
 
-/*
- * End the fills of @n units. @err: 0 if all were read, otherwise the error of all. @held: NULL, or
- * where to store a reference to the folio of the first unit.
- */
-static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32 n, int err,
-		      struct folio **held)
+/* End the fills of @n units. @err: 0 if all were read, otherwise the error of all. */
+static void fill_done(struct hugemap_inode *hi, const struct hm_unit *units, u32 n, int err)
 {
 	u32 i;
 
 	hugemap_race_point("fill: read, not in i_pages");
 	if (!err)
 		hugemap_folio_insert(hi, units, n);
-	if (!err && held) {
-		*held = hugemap_frame_folio(hugemap_of(hi), units[0].frame);
-		folio_get(*held);
-	}
 	for (i = 0; i < n; i++) {
 		hugemap_race_point("fill: in i_pages, not cached yet");
 		trace_hugemap_fill(&hi->vfs_inode, units[i].pgoff, units[i].npages, err);
@@ -92,7 +84,7 @@ void hugemap_fill_cancel(struct hugemap_inode *hi, const struct hm_unit *unit)
 	hugemap_wake_unit(hugemap_of(hi), unit);
 }
 
-static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit, struct folio **held)
+static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	u32 i;
@@ -101,7 +93,7 @@ static void fill_zero(struct hugemap_inode *hi, const struct hm_unit *unit, stru
 		clear_highpage(folio_page(folio, i));
 		cond_resched();
 	}
-	fill_done(hi, unit, 1, 0, held);
+	fill_done(hi, unit, 1, 0);
 }
 
 /*
@@ -127,7 +119,7 @@ static void fill_ahead_done(struct work_struct *work)
 				hugemap_fill_cancel(hi, &units[n]);
 		}
 		if (!err)
-			fill_done(hi, units, n, 0, NULL);
+			fill_done(hi, units, n, 0);
 	}
 	hugemap_io_free(io);
 	iput(&hi->vfs_inode);
@@ -151,8 +143,7 @@ static bool fill_concerns_reader(int err)
 }
 
 /* Return 1 if the unit is cached now, 0 to try again, or an error. */
-static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struct hm_access *access,
-		     struct folio **held)
+static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struct hm_access *access)
 {
 	/* On the stack, because nothing uses it after hugemap_io_wait(). */
 	struct bio_vec segment;
@@ -176,7 +167,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
 		*access = hm_access_to_base(*access);
 		return 0;
 	}
-	fill_done(hi, unit, 1, err, held);
+	fill_done(hi, unit, 1, err);
 	if (!err)
 		return 1;
 	/* Repeat a fill of a block that has failed: the caller then reads page by page. */
@@ -188,7 +179,7 @@ static int fill_read(struct hugemap_inode *hi, const struct hm_unit *unit, struc
  * released here. Return 1 if the unit is cached now, 0 to try again, or an error.
  */
 static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum hm_outcome outcome,
-		      struct hm_access *access, struct folio **held)
+		      struct hm_access *access)
 {
 	int err = hugemap_frame_prepare(hugemap_of(hi), unit);
 
@@ -203,8 +194,8 @@ static int fill_units(struct hugemap_inode *hi, const struct hm_unit *unit, enum
 		return 0;
 	}
 	if (outcome == HM_FILL)
-		return fill_read(hi, unit, access, held);
-	fill_zero(hi, unit, held);
+		return fill_read(hi, unit, access);
+	fill_zero(hi, unit);
 	filemap_invalidate_unlock_shared(hi->vfs_inode.i_mapping);
 	if (unit->hints & HM_HINT_READAHEAD)
 		hugemap_read_ahead(hi, unit->pgoff, *access);
@@ -241,9 +232,8 @@ static int fill_wait_memory(struct hugemap_mount *mount, unsigned long *began)
 											  0;
 }
 
-/* hugemap_fill_page_held(). *counted: see hugemap_wait_overwrite(). */
-static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access, bool *counted,
-		     struct folio **held)
+/* hugemap_fill_page(). *counted: see hugemap_wait_overwrite(). */
+static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access, bool *counted)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 	struct hugemap_mount *mount = hugemap_of(hi);
@@ -270,7 +260,7 @@ static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acces
 				continue;
 			}
 			hugemap_end_wait_overwrite(hi, counted);
-			err = fill_units(hi, &unit, outcome, &access, held);
+			err = fill_units(hi, &unit, outcome, &access);
 			if (err > 0)
 				return 0;
 			if (err == -ENOMEM && !hugemap_frame_folio(mount, unit.frame))
@@ -316,22 +306,16 @@ static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acces
 	return err;
 }
 
-int hugemap_fill_page_held(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
-			   struct folio **held)
+int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
 {
 	bool counted = false;
-	int err = fill_page(hi, pgoff, access, &counted, held);
+	int err = fill_page(hi, pgoff, access, &counted);
 
 	hugemap_end_wait_overwrite(hi, &counted);
 	/* The index nodes above the page may be new, and have no unit now. */
 	if (unlikely(err) && hi->hfile)
 		hugemap_trim_index(hi->hfile, pgoff);
 	return err;
-}
-
-int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
-{
-	return hugemap_fill_page_held(hi, pgoff, access, NULL);
 }
 
 /* --- read-ahead ------------------------------------------------------------------------------- */
@@ -402,7 +386,7 @@ static bool fill_submit_window(struct hugemap_inode *hi, u64 *pgoff, u64 *mark,
 		if (access.mark)
 			*mark = U64_MAX;
 		if (outcome == HM_ZERO)
-			fill_zero(hi, &unit, NULL);
+			fill_zero(hi, &unit);
 		break;
 	case HM_HIT:
 	case HM_BUSY:

@@ -18,17 +18,6 @@
  */
 int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access);
 
-/**
- * hugemap_fill_page_held() - hugemap_fill_page() for a caller that looks the page up next
- * @held: set to the folio of the page if this task has filled it; not changed otherwise
- *
- * The reference keeps the page in the cache beside FADV_DONTNEED and reclaim until the caller puts
- * it. Without it, a caller could fill the page again and again. The caller holds it only until it
- * has found the page, which counts as pinned until then.
- */
-int hugemap_fill_page_held(struct hugemap_inode *hi, u64 pgoff, struct hm_access access,
-			   struct folio **held);
-
 /*
  * A fault had HM_HINT_READAHEAD. I/O for a reader starts here, and the lower file system may
  * sleep; work for a writer is queued.

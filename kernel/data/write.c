@@ -137,12 +137,9 @@ static int write_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, stru
 	return err;
 }
 
-/*
- * Write into a cached unit. 0: it is not cached. @held: NULL, or a reference that keeps the page
- * cached until it is found. It is put then, because write-back takes the unit for pinned.
- */
+/* Write into a cached unit. 0: it is not cached. */
 static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
-			    struct hm_access access, struct folio *held)
+			    struct hm_access access)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t offset, bytes, copied;
@@ -153,8 +150,6 @@ static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_ite
 
 	access.npages = 1;
 	folio = hugemap_find(hi, pgoff, access, &unit);
-	if (held)
-		folio_put(held);
 	if (!folio)
 		return 0;
 	folio_lock(folio);
@@ -315,7 +310,6 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
 	size_t chunk =
 		min_t(size_t, iov_iter_count(from), HM_BLOCK_SIZE - (pos & (HM_BLOCK_SIZE - 1)));
-	struct folio *held = NULL;
 	ssize_t written;
 	int err;
 
@@ -339,16 +333,12 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 	if (err)
 		return err;
 	hugemap_race_point("write: room below, not cached");
-	written = write_cached(hi, pos, from, access, NULL);
+	written = write_cached(hi, pos, from, access);
 	if (!written)
 		written = write_fresh(hi, pos, chunk, from, access, batch);
-	if (!written) {
-		err = hugemap_fill_page_held(hi, pgoff, access, &held);
-		if (err || !held)
-			return err;
-		written = write_cached(hi, pos, from, access, held);
-	}
-	return written == -EFAULT ? 0 : written;
+	if (written)
+		return written == -EFAULT ? 0 : written;
+	return hugemap_fill_page(hi, pgoff, access);
 }
 
 /*

