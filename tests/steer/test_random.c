@@ -362,13 +362,23 @@ static void guess_is_judged_by_its_last_reads(void **state)
 	world_end(&w);
 }
 
+/* The program uses some adjacent pages at any place, and must not get single pages. */
+static void look_around(struct world *w, u64 now_ms)
+{
+	struct hm_touch run;
+
+	run.start = any_page(PAGES - AROUND);
+	run.end = run.start + AROUND;
+	hm_advisor_look(&w->a, &run, 1, now_ms);
+	assert_int_not_equal(w->a.mode, HM_MODE_RANDOM);
+}
+
 /*
  * The process uses all pages that it reads, @pages between two looks at this mapping. A mapping
  * that rests for a while finds all reads for other mappings at its next look.
  */
 static void all_reads_are_used(u64 pages, u64 every)
 {
-	struct hm_touch run;
 	struct world w;
 	u64 i;
 
@@ -377,10 +387,7 @@ static void all_reads_are_used(u64 pages, u64 every)
 	for (i = 0; i < 200; i++) {
 		w.a.facts.read += i % every ? AROUND : pages;
 		w.a.facts.used += i % every ? AROUND : pages;
-		run.start = any_page(PAGES - AROUND);
-		run.end = run.start + AROUND;
-		hm_advisor_look(&w.a, &run, 1, i);
-		assert_int_not_equal(w.a.mode, HM_MODE_RANDOM);
+		look_around(&w, i);
 	}
 	world_end(&w);
 }
@@ -425,7 +432,6 @@ static void use_of_cached_pages_is_soon_forgotten(void **state)
 /* The program touches many cached pages of another mapping. It reads this one from a device. */
 static void use_of_another_mapping_is_no_proof(void **state)
 {
-	struct hm_touch run;
 	struct world w;
 	u64 i;
 
@@ -434,10 +440,7 @@ static void use_of_another_mapping_is_no_proof(void **state)
 	for (i = 0; i < 40; i++) {
 		w.a.facts.read += 2 * AROUND;
 		w.a.facts.used += 100 * REGION;
-		run.start = any_page(PAGES - AROUND);
-		run.end = run.start + AROUND;
-		hm_advisor_look(&w.a, &run, 1, i);
-		assert_int_not_equal(w.a.mode, HM_MODE_RANDOM);
+		look_around(&w, i);
 	}
 	world_end(&w);
 }
