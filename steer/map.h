@@ -214,7 +214,9 @@ static inline bool map_is_hinted(const struct map *map)
 /* Return whether act_sync() has to give the kernel such a hint again. */
 static inline bool map_hint_is_due(const struct map *map)
 {
-	return map_is_hinted(map) && map_whole_hint(map)->again;
+	const struct hint *hint = map_whole_hint(map);
+
+	return hint && hint->again;
 }
 
 /* Return whether a hint of the program covers any page of a range. */

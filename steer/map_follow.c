@@ -246,10 +246,11 @@ static void map_moved(const struct event *event)
 static void map_end_replacement(struct map *map, int advice, u64 from, u64 to)
 {
 	bool whole = from <= map->advisor.first && to >= map->advisor.end;
+	const struct hint *old = map_whole_hint(map);
 
 	map->hint_kinds |= hint_kind(advice);
 	/* A program may repeat its hint often. */
-	if (!whole || !map_is_hinted(map) || map_whole_hint(map)->advice != advice)
+	if (!whole || !old || old->advice != advice)
 		map->hint_use = (struct hint_use){};
 	if (!whole || hint_kind(map->replaced) != hint_kind(advice))
 		map_restore_hint(map);
