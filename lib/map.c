@@ -134,11 +134,8 @@ int hugemap_unmap(void *addr, size_t length)
 		removed = steer_unmapping(start, (size_t)(end - start));
 	if (munmap(start, (size_t)(end - start)) < 0)
 		err = -errno;
-	steer_unmapped(removed);
-	if (!err)
-		return 0;
-	steer_not_unmapped(removed);
-	return lib_fail(err, "munmap: %s", strerror(-err));
+	steer_unmapped(removed, !err);
+	return err ? lib_fail(err, "munmap: %s", strerror(-err)) : 0;
 }
 
 /* Under `hugemap run` the preload library's mremap() does what steer_remap() does. */

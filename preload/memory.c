@@ -44,9 +44,7 @@ PRELOAD_EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd
 	if (flags & MAP_FIXED)
 		replaced = steer_unmapping(addr, length);
 	at = memory_map(addr, length, prot, flags, fd, offset);
-	steer_unmapped(replaced);
-	if (at == MAP_FAILED)
-		steer_not_unmapped(replaced);
+	steer_unmapped(replaced, at != MAP_FAILED);
 	if (at != MAP_FAILED && !(flags & MAP_ANONYMOUS) && length >= settings.least)
 		memory_mapped(at, length, prot, flags, fd, offset);
 	return at;
@@ -63,9 +61,7 @@ PRELOAD_EXPORT int munmap(void *addr, size_t length)
 	if (settings.on)
 		removed = steer_unmapping(addr, length);
 	result = call(SYS_munmap, (long)addr, (long)length, 0, 0, 0, 0);
-	steer_unmapped(removed);
-	if (result < 0)
-		steer_not_unmapped(removed);
+	steer_unmapped(removed, result >= 0);
 	return (int)preload_result(result);
 }
 
@@ -86,9 +82,7 @@ PRELOAD_EXPORT void *mremap(void *old, size_t old_length, size_t length, int fla
 	if (flags & MREMAP_FIXED)
 		replaced = steer_unmapping(new, length);
 	result = (long)steer_remap(old, old_length, length, flags, new);
-	steer_unmapped(replaced);
-	if (call_failed(result))
-		steer_not_unmapped(replaced);
+	steer_unmapped(replaced, !call_failed(result));
 	return (void *)preload_result(result);
 }
 

@@ -198,10 +198,7 @@ struct steer_removal steer_unmapping(void *addr, size_t length)
 	if (!length || event.start % PAGE_BYTES || !steer_is_removal(&removal, &event))
 		return (struct steer_removal){};
 	removal.id = event.id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
-	/* If the event is lost, the monitor does not forget the range while it is mapped. */
 	removal.lost = !event_put(&event);
-	if (removal.lost)
-		removal.id = 0;
 	watch_wait_advice(event.start, event.bytes);
 	/* The monitor may have given its first advice between these steps. */
 	if (!removal.advised_bytes && map_changes() != changes)
@@ -210,37 +207,37 @@ struct steer_removal steer_unmapping(void *addr, size_t length)
 }
 
 /*
- * CPU 1 (program): puts UNMAPPING, which is lost.
- * CPU 0 (monitor): takes all events, and compares its table with the kernel's areas. The range is
- * still mapped, so its entry stays.
- * CPU 1 (program): munmap(); maps other memory there. The monitor would advise that memory.
- * So the loss is reported again, and the monitor compares again.
- */
-void steer_unmapped(struct steer_removal removal)
-{
-	if (removal.lost)
-		events_lose(EVENTS_LOST);
-}
-
-/*
  * CPU 0 (monitor): takes UNMAPPING, forgets the mapping, and ends for setuid() of a third thread.
  * CPU 1 (program): munmap() fails; puts NOT_UNMAPPED, which no monitor takes.
  * The ring may also be full, and then the event is lost.
  */
-void steer_not_unmapped(struct steer_removal removal)
+static void steer_not_unmapped(struct steer_removal removal)
 {
 	const struct event event = {
 		.kind = EVENT_NOT_UNMAPPED,
 		.id = removal.id,
 		.advised = removal.advised_bytes,
 	};
-	bool put;
+	bool put = event_put(&event);
 
-	if (!removal.id)
-		return;
-	put = event_put(&event);
 	if (removal.advised_bytes && (!put || watch_may_end_since(removal.ends)))
 		steer_take_back((long)removal.advised, removal.advised_bytes);
+}
+
+/*
+ * CPU 1 (program): puts UNMAPPING, which is lost.
+ * CPU 0 (monitor): takes all events, and compares its table with the kernel's areas. The range is
+ * still mapped, so its entry stays.
+ * CPU 1 (program): munmap(); maps other memory there. The monitor would advise that memory.
+ * So the loss is reported again, and the monitor compares again. If the call has failed, the entry
+ * is right.
+ */
+void steer_unmapped(struct steer_removal removal, bool done)
+{
+	if (removal.lost)
+		events_lose(EVENTS_LOST);
+	else if (removal.id && !done)
+		steer_not_unmapped(removal);
 }
 
 /*

@@ -74,18 +74,16 @@ struct steer_removal {
  * If the range is steered, and the monitor is giving advice at this moment, the call waits for that
  * one madvise(), so that the advice does not reach the memory that the program maps there next.
  *
- * Return: the range, for steer_unmapped() and steer_not_unmapped().
+ * Return: the range, for steer_unmapped().
  */
 struct steer_removal steer_unmapping(void *addr, size_t length);
 
-/* The call has returned. A call that has failed may have unmapped a part of the range. */
-void steer_unmapped(struct steer_removal removal);
-
 /*
- * The call has failed, so advice may be left in its range. The monitor takes it back, or the caller
- * if the monitor has ended since.
+ * The call has returned. @done: it has succeeded. A call that has failed may have unmapped a part of
+ * the range, and advice may be left in the rest. The monitor takes that back, or the caller if the
+ * monitor has ended since.
  */
-void steer_not_unmapped(struct steer_removal removal);
+void steer_unmapped(struct steer_removal removal, bool done);
 
 /**
  * steer_remap() - call mremap(2), and report it

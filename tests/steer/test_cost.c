@@ -351,7 +351,7 @@ static void failed_unmap_leaves_no_advice(void)
 {
 	char *at = map_and_read_at_random();
 
-	steer_not_unmapped(steer_unmapping(at, SIZE));
+	steer_unmapped(steer_unmapping(at, SIZE), false);
 	WAIT_FOR(!has_flag(at, " rr"));
 }
 

@@ -175,12 +175,12 @@ static void failed_unmap_leaves_no_advice_without_monitor(void)
 	in_move = stop;
 	removal = steer_unmapping(at + SIZE / 2, SIZE / 2);
 	CHECK(threads_now() == 1 && is_advised(at));
-	steer_not_unmapped(removal);
+	steer_unmapped(removal, false);
 	CHECK(!is_advised(at));
 	/* The range has parts without a mapping. */
 	at = map_advised(fd);
 	in_move = stop;
-	steer_not_unmapped(steer_unmapping(at - MB, 2 * SIZE));
+	steer_unmapped(steer_unmapping(at - MB, 2 * SIZE), false);
 	CHECK(!is_advised(at));
 }
 
@@ -501,14 +501,14 @@ static void lost_event_of_failed_unmap(void)
 	hold_monitor();
 	removal = steer_unmapping(at, SIZE);
 	fill_ring(0);
-	steer_not_unmapped(removal);
+	steer_unmapped(removal, false);
 	CHECK(!is_advised(at));
 	release_monitor();
 	/* Both events are lost: the monitor still steers the mapping. */
 	at = map_advised(open_file(O_RDONLY));
 	hold_monitor();
 	fill_ring(0);
-	steer_not_unmapped(steer_unmapping(at, SIZE));
+	steer_unmapped(steer_unmapping(at, SIZE), false);
 	CHECK(is_advised(at));
 	release_monitor();
 }
@@ -530,7 +530,7 @@ static void lost_event_of_unmap_ends_the_mapping(void)
 	CHECK(mmap(at, SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 		   0) == at);
 	CHECK(map_overlaps((uintptr_t)at, SIZE));
-	steer_unmapped(removal);
+	steer_unmapped(removal, true);
 	WAIT_FOR(!map_overlaps((uintptr_t)at, SIZE));
 }
 
