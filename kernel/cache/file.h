@@ -177,6 +177,15 @@ bool hm_needs_alloc(struct hm_file *file, u64 pgoff);
 /* The unit that contains a page now, and its state; a hint unless a lock keeps the state. */
 enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit);
 
+/*
+ * If the unit of a page is dirty, make sure that write-back finds it. Any context.
+ *
+ * A store sets the dirty bit after the state, so another task can find a dirty unit without the bit.
+ * A device that stores to a claimed unit leaves the report to the task with the claim, and the
+ * device's sync waits only for the end of that task's section. So that task confirms a dirty unit.
+ */
+void hm_confirm_dirty(struct hm_file *file, u64 pgoff);
+
 /* Was the unit accessed since it became inactive? */
 bool hm_referenced(struct hm_file *file, u64 pgoff);
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
  * Moves of dirty base pages: see move.h. Like a promotion, a move claims a dirty unit as
- * HM_EVICTING with HM_W_REDIRTY. Faults and write-back wait for its end. Its dirty bit and its
- * share of the dirty counts stay.
+ * HM_EVICTING with HM_W_REDIRTY. Faults and write-back wait for its end. Its share of the dirty
+ * counts stays. Its dirty bit may come later, because a store sets the bit after the state.
  */
 #include "cache.h"
+#include "dirty.h"
 #include "index.h"
 #include "move.h"
 #include "pool.h"
@@ -97,6 +98,7 @@ bool hm_move_done(const struct hm_unit *unit, u32 to, bool moved)
 	hm_assert(hm_word_state(word) == HM_EVICTING && word & HM_W_REDIRTY);
 	if (moved)
 		hm_move_change_frame(&pos, unit->frame, to);
+	hm_dirty_ensure(&pos); /* as hm_confirm_dirty(), before the claim ends */
 	do {
 		next = hm_word_with_frame(word, HM_DIRTY, moved ? to : unit->frame) |
 		       (word & (HM_W_AHEAD | HM_W_MARK | HM_W_REF | HM_W_STORED));

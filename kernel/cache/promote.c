@@ -363,7 +363,10 @@ bool hm_promote_copy(struct hm_promotion *p, u32 *at, struct hm_unit *unit)
 	return false;
 }
 
-/* Return a claimed page to its state before the claim. Return true if a task waits for it. */
+/*
+ * Return a claimed page to its state before the claim. Return true if a task waits for it. A dirty
+ * page may lack its dirty bit: see hm_confirm_dirty().
+ */
 static bool hm_promote_unclaim_page(const struct hm_pos *page)
 {
 	u64 word = hm_atomic_read(page->word), next;

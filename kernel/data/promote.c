@@ -144,7 +144,7 @@ static void promote_copy_ahead(struct hugemap_promotion *p)
 
 /*
  * Report pages to the core that became dirty while they were claimed. Pairs with
- * hugemap_dirty_folio(), as in evict.c.
+ * hugemap_dirty_folio(), as in evict.c. Called in the section of the claim.
  */
 static void promote_note_dirtied(struct hugemap_promotion *p)
 {
@@ -157,6 +157,9 @@ static void promote_note_dirtied(struct hugemap_promotion *p)
 		enum hm_state state = hm_peek(p->hi->hfile, pgoff, &unit);
 		struct folio *folio;
 
+		/* The task that made the page dirty may not have set its dirty bit yet. */
+		if (state == HM_DIRTY)
+			hm_confirm_dirty(p->hi->hfile, pgoff);
 		/* Reclaim may have claimed the page already. */
 		if ((state != HM_CLEAN && state != HM_EVICTING) || unit.npages > 1)
 			continue;

@@ -268,6 +268,64 @@ static void test_random_stores_and_write_backs_match_array(void **state)
 	free(dirty);
 }
 
+/* Store to a page, up to the point where the state has changed and the dirty bit has not. */
+static void store_without_bit(struct hm_file *file, u64 pgoff)
+{
+	struct hm_pos pos;
+
+	touch(file, pgoff, HM_ACCESS_WRITE);
+	assert_true(hm_index_find(file, pgoff, &pos));
+	hm_index_word(&pos, pgoff);
+	hm_spin_lock(&file->dirty_lock);
+	hm_dirty_clear(&pos);
+	hm_spin_unlock(&file->dirty_lock);
+}
+
+static void start_with_base_pages(struct env *env)
+{
+	env_start(env, 8, 1, BYTES(8));
+	bring(env->file, P(4) - 1, HM_ACCESS(.size = HM_SIZE_BASE));
+	bring(env->file, P(4) - 2, HM_ACCESS(.size = HM_SIZE_BASE));
+}
+
+/*
+ * A device stores to a dirty page that moves, and syncs the file after the claim has ended. The sync
+ * finds the page, although the first store has not set the dirty bit yet.
+ */
+static void test_walk_finds_a_dirty_page_after_a_failed_move(void **state)
+{
+	struct hm_unit unit;
+	struct env env;
+	u32 to;
+
+	start_with_base_pages(&env);
+	store_without_bit(env.file, P(4) - 1);
+	assert_int_equal(hm_peek(env.file, P(4) - 1, &unit), HM_DIRTY);
+	to = hm_move_claim(env.cache, unit.frame, &unit);
+	assert_int_not_equal(to, HM_NO_FRAME_ID);
+	assert_int_equal(next_dirty(env.file, 0, ~0ull), ~0ull);
+	assert_false(hm_move_done(&unit, to, false));
+	assert_int_equal(next_dirty(env.file, 0, ~0ull), P(4) - 1);
+	write_all(env.file);
+	env_end(&env);
+}
+
+/* A confirmation sets the missing bit of a dirty page only, and needs no index node. */
+static void test_confirmed_dirty_page_is_found(void **state)
+{
+	struct env env;
+
+	start_with_base_pages(&env);
+	store_without_bit(env.file, P(4) - 1);
+	hm_confirm_dirty(env.file, P(4) - 2);
+	hm_confirm_dirty(env.file, P(6));
+	assert_int_equal(next_dirty(env.file, 0, ~0ull), ~0ull);
+	hm_confirm_dirty(env.file, P(4) - 1);
+	assert_int_equal(next_dirty(env.file, 0, ~0ull), P(4) - 1);
+	write_all(env.file);
+	env_end(&env);
+}
+
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_dirty_pages_are_counted_by_file_and_cache),
 	cmocka_unit_test(test_walk_finds_each_dirty_unit_once_in_offset_order),
@@ -277,6 +335,8 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_walk_clears_bit_of_clean_unit),
 	cmocka_unit_test(test_age_counts_from_first_store_to_clean_file),
 	cmocka_unit_test(test_random_stores_and_write_backs_match_array),
+	cmocka_unit_test(test_walk_finds_a_dirty_page_after_a_failed_move),
+	cmocka_unit_test(test_confirmed_dirty_page_is_found),
 };
 
 int main(void)

@@ -9,6 +9,10 @@
  *
  * The first task and reclaim stay at race points, so that each run has this order. The sync must
  * write the store, although reclaim reports it only after the sync has looked for dirty pages.
+ *
+ * In two more orders, no task claims the page again. Instead, a third task makes the page dirty,
+ * before the claim or just after it. This task sets the dirty bit only after the sync has
+ * looked for dirty pages.
  */
 #include "world.h"
 
@@ -28,17 +32,24 @@ enum phase {
 	AGAIN, /* reclaim has claimed the page */
 };
 
+enum late {
+	NEVER,
+	BEFORE,
+	AFTER
+}; /* when the third task makes the page dirty */
+
 struct first {
 	const char *name;
 	void (*run)(void);
 	const char *claimed, *released; /* race points during the claim and after it */
+	enum late late;
 };
 
 static struct mm_struct *mm;
 static struct page *pinned;
 static enum phase phase;
-static bool ready, first_over, synced;
-static u32 first_task, sync_task, second_task;
+static bool ready, first_over, synced, is_late;
+static u32 first_task, sync_task, second_task, late_task;
 static const struct first *first;
 static bool of_mount; /* sync(2) instead of fsync(2) */
 
@@ -80,11 +91,16 @@ static void device_stores(void)
 
 /* --- the order of the run ---------------------------------------------------------------- */
 
-static bool is_claimed(void)
+static bool has_state(enum hm_state state)
 {
 	struct hm_unit unit;
 
-	return hm_peek(w.file[0].hi->hfile, PAGE, &unit) == HM_EVICTING;
+	return hm_peek(w.file[0].hi->hfile, PAGE, &unit) == state;
+}
+
+static bool is_claimed(void)
+{
+	return has_state(HM_EVICTING);
 }
 
 /* The first task passes a race point. The promoter is the first task only while it promotes. */
@@ -100,7 +116,7 @@ static void first_passes(const char *text)
 		for (left = SYNC_YIELDS; left; left--)
 			sim_yield();
 		phase = RELEASED;
-		for (left = SECOND_YIELDS; left && phase == RELEASED; left--)
+		for (left = SECOND_YIELDS; left && phase == RELEASED && !is_late; left--)
 			sim_yield();
 	}
 }
@@ -115,6 +131,13 @@ static void claims_race_point(const char *text)
 		if (phase == RELEASED && !strcmp(text, "evict: claimed, not locked") &&
 		    is_claimed()) {
 			phase = AGAIN;
+			while (left-- && !synced)
+				sim_yield();
+		}
+	} else if (sched_self() == late_task) {
+		if (!is_late && !strcmp(text, CORE_RACE_POINT) && has_state(HM_DIRTY)) {
+			is_late = true;
+			/* A sync that writes the page may wait for the folio lock of this task. */
 			while (left-- && !synced)
 				sim_yield();
 		}
@@ -156,10 +179,16 @@ static void punch(void)
 }
 
 static const struct first firsts[] = {
-	{ "promotion", NULL, "promote: claimed, mapped",
-	  "promote: released, not reported as dirty" },
-	{ "eviction", evict, "evict: left, not absent yet", "evict: stays, not reported as dirty" },
-	{ "change", punch, "evict: left, not absent yet", "evict: stays, not reported as dirty" },
+	{ "promotion", NULL, "promote: claimed, mapped", "promote: released, not reported as dirty",
+	  NEVER },
+	{ "eviction", evict, "evict: left, not absent yet", "evict: stays, not reported as dirty",
+	  NEVER },
+	{ "change", punch, "evict: left, not absent yet", "evict: stays, not reported as dirty",
+	  NEVER },
+	{ "promotion of a page without a dirty bit", NULL, "promote: claimed, mapped",
+	  "promote: released, not reported as dirty", BEFORE },
+	{ "promotion before a store without a dirty bit", NULL, "promote: claimed, mapped",
+	  "promote: released, not reported as dirty", AFTER },
 };
 
 /* A share of 0 turns promotion off. */
@@ -183,6 +212,8 @@ static void first_main(void *arg)
 	if (first->run) {
 		first->run();
 	} else {
+		while (first->late == BEFORE && !is_late)
+			sim_yield();
 		set_promotion(1);
 		access_page(PAGE + 1, false);
 	}
@@ -192,11 +223,22 @@ static void first_main(void *arg)
 static void second_main(void *arg)
 {
 	(void)arg;
-	while (phase < AGAIN) {
+	while (phase < AGAIN && !first->late) {
 		if (phase == RELEASED)
 			hugemap_evict_some(w.mount, HM_BASE);
 		sim_yield();
 	}
+}
+
+static void late_main(void *arg)
+{
+	(void)arg;
+	while (first->late == BEFORE ? !ready : phase < RELEASED)
+		sim_yield();
+	if (first->late == BEFORE)
+		folio_mark_dirty(pinned->folio);
+	else if (first->late == AFTER)
+		access_page(PAGE, true);
 }
 
 static void sync_main(void *arg)
@@ -211,7 +253,7 @@ static void sync_main(void *arg)
 	err = of_mount ? hugemap_data_sync(w.mount) : file->f_op->fsync(file, 0, LLONG_MAX, 0);
 	synced = true;
 	sim_check(!err, "a sync failed with %d", err);
-	sim_check(phase == AGAIN, "the page was not claimed twice");
+	sim_check(first->late ? is_late : phase == AGAIN, "the tasks did not meet");
 	sim_check(disk->word[PAGE * WORDS].value == *device_word(),
 		  "a sync has not written the store of a device");
 	sched_stop();
@@ -235,6 +277,8 @@ static void claims_spawn(void)
 	sched_spawn("first", first_main, NULL);
 	second_task = sched_spawned();
 	sched_spawn("second", second_main, NULL);
+	late_task = sched_spawned();
+	sched_spawn("late", late_main, NULL);
 	sync_task = sched_spawned();
 	sched_spawn("sync", sync_main, NULL);
 	machine_spawn();

@@ -21,6 +21,7 @@ typedef int64_t s64;
 void sim_step(void); /* sched.c: maybe switch to another coroutine */
 void sim_yield(void); /* switch to a random runnable coroutine, possibly the same */
 u32 sim_cpu(void);
+void sim_core_race_point(void); /* task.c */
 _Noreturn void sim_fail(const char *file, int line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -111,6 +112,8 @@ static inline unsigned long hm_bits_read(const unsigned long *map, u32 word)
 		}                             \
 		hm_installed_;                \
 	})
+
+#define hm_race_point sim_core_race_point
 
 static inline u32 hm_cpu(void)
 {

@@ -224,6 +224,13 @@ void window_pass(u32 number, const char *text)
 		sim_yield();
 }
 
+/* Only plays use the race points of kernel/cache/. */
+void sim_core_race_point(void)
+{
+	if (w.play && w.play->at_race_point)
+		w.play->at_race_point(CORE_RACE_POINT);
+}
+
 /* --- time and waiting ------------------------------------------------------------------ */
 
 /*

@@ -93,6 +93,8 @@ struct transfer {
 	bool known, shared[MAX_TRANSFER];
 };
 
+#define CORE_RACE_POINT "cache" /* any race point of kernel/cache/ */
+
 /* A world with a few tasks that follow a plan. The contents of files are not checked. */
 struct play {
 	void (*scenario)(struct scenario *s); /* adapt the scenario of the seed */
