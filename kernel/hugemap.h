@@ -289,7 +289,7 @@ struct hugemap_data {
 	 */
 	bool stable;
 	int priority; /* A */
-	/* A: tasks in writeback_flag(), by block: other blocks stay partly dirty meanwhile. */
+	/* A: tasks in writeback_flag(), by block: most other blocks stay partly dirty. */
 	atomic_t flagging[HUGEMAP_FLAGGING];
 	/* A: faults that are mapping a dirty unit without its folio lock. */
 	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];

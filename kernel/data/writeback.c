@@ -76,7 +76,7 @@ static bool writeback_flag(struct hugemap_inode *hi, struct folio *folio)
  */
 static bool writeback_is_unreported(struct hugemap_inode *hi, u64 pgoff, enum hm_state state)
 {
-	return state == HM_CLEAN || atomic_read(hugemap_flagging(hi, pgoff));
+	return state == HM_CLEAN || atomic_read_acquire(hugemap_flagging(hi, pgoff));
 }
 
 bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
@@ -272,6 +272,8 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		if (entries)
 			hugemap_count(mount, HUGEMAP_C_CLEANED, 1);
 		folio_clear_dirty(folio);
+		/* The I/O reads the page after the flag is clear: see hugemap_dirty_folio(). */
+		smp_mb__after_atomic();
 		if (mapping)
 			writeback_become_dirty(hi, unit.pgoff);
 		/* A huge unit is a run by itself, so @unit is the only one. */
