@@ -22,7 +22,7 @@
  *	fast.c      a device as fast as memory
  *	limit.c     memory groups, read_ahead_kb; guard.c: restores everything, with undo.c
  *	program.c   runs of other programs; ycsb*.c: hugemap bench ycsb; graph.c,
- *	            direct.c: hugemap bench graph and direct
+ *	            direct.c, cached.c: hugemap bench graph, direct and cached
  *	cost.c      the cost for a program that gains nothing; count.c: counts instructions
  *	verdict.c   comparison with the best advice
  *	row.c       medians and paired ratios; table.c, demo.c, json.c: output

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /* hugemap bench: the command line, and the order of work. */
 #include "bench.h"
+#include "cached.h"
 #include "cost.h"
 #include "direct.h"
 #include "fast.h"
@@ -84,16 +85,16 @@ static const struct cli_command curve_command = {
 	.run = bench_run_curve,
 };
 
-static const struct cli_command *const parts[] = { &ycsb_command, &graph_command, &direct_command,
-						   &curve_command, NULL };
+static const struct cli_command *const parts[] = { &ycsb_command,   &graph_command, &direct_command,
+						   &cached_command, &curve_command, NULL };
 
 const struct cli_command bench_command = {
 	.name = "bench",
-	.synopsis = "[ycsb | graph | direct | curve] [OPTION]...",
+	.synopsis = "[ycsb | graph | direct | cached | curve] [OPTION]...",
 	.summary = "Compare HugeMap with Linux mmap, read/write and the device.",
 	.options = options,
 	.parts = parts,
-	.notes = "Commands:  ycsb graph direct curve\n"
+	.notes = "Commands:  ycsb graph direct cached curve\n"
 		 "Scenarios: seq-read seq-write rewrite rand-4k rand-1m loads mixed checkpoint\n"
 		 "           restore checkpoint-own restore-own log zipf-4k hot-tenth hot-limit\n"
 		 "           strided backward four-streams scan-twice scan-random-scan\n"
@@ -103,6 +104,7 @@ const struct cli_command bench_command = {
 		 "`hugemap bench ycsb` measures key-value stores; it has options of its own.\n"
 		 "`hugemap bench graph` searches and ranks a graph; it has options of its own.\n"
 		 "`hugemap bench direct` reads into pages of several sizes by direct I/O.\n"
+		 "`hugemap bench cached` writes and reads files that stay in memory.\n"
 		 "`hugemap bench curve` runs curve-seq and curve-rand with 1 to 16 threads.\n"
 		 "Exit status: 0 if all was measured and right, 1 if something failed or showed\n"
 		 "wrong data, 2 if the command line is wrong, 3 if only the report could not be\n"

@@ -37,6 +37,7 @@ LAYERS = {
     "preload": ["steer"],
     "cli": ["include", "preload", "steer"],
     "bench": ["cli", "include", "steer"],
+    "bench/cached": ["bench"],
     "bench/direct": ["bench"],
     "bench/graph": ["bench"],
     "bench/ycsb": ["bench"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
-"""hugemap bench ycsb, direct and graph: answers, and what they leave; no times."""
+"""hugemap bench ycsb, direct, cached and graph: answers, and what they leave; no times."""
 import collections
 import glob
 import itertools
@@ -18,6 +18,7 @@ from common import BUILD, HUGEMAP, cgroups, read_text
 
 YCSB = os.path.join(BUILD, "bench/ycsb/hugemap-ycsb")
 DIRECT = os.path.join(BUILD, "bench/direct/hugemap-direct")
+CACHED = os.path.join(BUILD, "bench/cached/hugemap-cached")
 GRAPH = os.path.join(BUILD, "bench/graph/hugemap-graph")
 
 
@@ -263,6 +264,70 @@ class Direct(Programs, unittest.TestCase):
     def test_nonsense_is_refused_with_a_sentence(self):
         for args in (["--size", "1M"], ["--block", "2M"], ["--target", "gpu"], ["--depth", "33"],
                      ["--depth", "0"], ["--seconds", "x"], ["--dir", "/nonexistent"], ["more"]):
+            self.refuses(args)
+
+
+class Cached(Programs, unittest.TestCase):
+    """hugemap bench cached: data, and what it leaves; no times."""
+
+    name = "cached"
+    small = ["--size", "17M"]
+    missing = "hugemap-cached is not there"
+    operations = ["write", "rewrite", "read", "reread"]
+
+    def test_each_size_and_operation_has_a_row_of_each_file_system(self):
+        table = self.bench().stdout
+        self.assertLessEqual(max(map(len, table.splitlines())), 80, table)
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as beside:
+            result = self.bench("--json", "-", "--beside", beside)
+            self.assertEqual(os.listdir(beside), [])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        data = json.loads(result.stdout)
+        self.assertEqual(data["errors"], [])
+        own = data["file_system"]["type"]
+        rows = [(row["size_bytes"] >> 20, row["operation"], row["file_system"]) for row in data["rows"]]
+        self.assertEqual(rows, list(itertools.product((4, 16), self.operations, (own, "tmpfs"))))
+        for row in data["rows"]:
+            self.assertEqual(row["runs"][0]["bytes"], 64 << 20)
+            self.assertAlmostEqual(row["mb_s"] * row["runs"][0][f"{row['operation']}_s"], 64, 1)
+            self.assertEqual(row["ratio_tmpfs"] == 1, row["file_system"] == "tmpfs")
+        self.assertEqual(os.listdir(self.dir), [])
+
+    def test_without_a_tmpfs_its_rows_are_missing(self):
+        for beside in self.dir, "/nonexistent":
+            result = self.bench("--size", "4M", "--json", "-", "--beside", beside)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(f"no rows of tmpfs: {beside}: ", result.stderr)
+            rows = json.loads(result.stdout)["rows"]
+            self.assertEqual([(row["operation"], row["ratio_tmpfs"]) for row in rows],
+                             [(operation, 0) for operation in self.operations])
+
+    def test_a_wrong_byte_is_found(self):
+        program = subprocess.Popen([CACHED, f"{self.dir}/file", "4194304", "4194304", "2000"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(program.kill)
+        while program.poll() is None:
+            try:
+                with open(f"{self.dir}/file", "r+b") as file:
+                    file.seek(4095)
+                    file.write(b"x")
+            except FileNotFoundError:
+                pass
+        with program.stderr as errors:
+            found = errors.read()
+        self.assertEqual((program.returncode, found), (1, "hugemap-cached: wrong data at 0\n"))
+
+    def test_an_error_of_the_program_fails_the_benchmark(self):
+        command = self.foreign(f"#!/bin/sh\ncase $1 in /dev/shm/*) >$1; exit 1;; esac\nexec {CACHED} \"$@\"\n")
+        before = os.listdir("/dev/shm")
+        result = self.bench("--size", "4M", "--json", "-", command=command)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("4.0 MB, tmpfs: it ended with status 1", result.stderr)
+        self.assertNotIn("tmpfs", {row["file_system"] for row in json.loads(result.stdout)["rows"]})
+        self.assertEqual(os.listdir("/dev/shm"), before)
+
+    def test_nonsense_is_refused_with_a_sentence(self):
+        for args in (["--size", "3M"], ["--runs", "0"], ["--dir", "/nonexistent"], ["more"]):
             self.refuses(args)
 
 

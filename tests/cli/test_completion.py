@@ -185,7 +185,8 @@ class Offers:
         self.assertEqual(set(self.offers("help", "d")), {"doctor"})
 
     def test_options_of_every_command_are_completed(self):
-        for command in set(commands()) - {"help"} | {"bench ycsb", "bench graph", "bench direct", "bench curve"}:
+        parts = {f"bench {part}" for part in ("ycsb", "graph", "direct", "cached", "curve")}
+        for command in set(commands()) - {"help"} | parts:
             wanted = options(command)
             self.assertIn("--help", wanted)
             with self.subTest(command):
@@ -200,7 +201,7 @@ class Offers:
                 (["bench", "--page="], {"auto", "2M", "4K"}),
                 (["bench", "--scenario", ""], listed("Scenarios")),
                 (["bench", "--quick", "--engine", ""], listed("Engines")),
-                (["bench", ""], {"ycsb", "graph", "direct", "curve"}),
+                (["bench", ""], {"ycsb", "graph", "direct", "cached", "curve"}),
                 (["bench", "yc"], {"ycsb"}),
                 (["bench", "ycsb", "--store", ""], {"lmdb", "rocksdb"}),
                 (["bench", "direct", "--block", ""], {"64K", "1M"}),

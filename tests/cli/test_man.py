@@ -13,7 +13,8 @@ BUILD = os.environ["BUILD_ROOT"]
 
 
 # The manual pages, and the commands that each page documents.
-COMMANDS = {"attach": ["attach"], "bench": ["bench", "bench ycsb", "bench graph", "bench direct", "bench curve"], "check": ["check"], "doctor": ["doctor"],
+COMMANDS = {"attach": ["attach"], "bench": ["bench", "bench ycsb", "bench graph", "bench direct", "bench cached", "bench curve"],
+            "check": ["check"], "doctor": ["doctor"],
             "mount": ["mount", "umount"], "run": ["run"], "stat": ["stat"], "top": ["top"]}
 
 
