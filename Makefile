@@ -106,7 +106,7 @@ vm-xfstests: vm-deps ## run your xfstests on hugemap in guests: XFSTESTS=DIR KER
 		$(if $(LIMIT),--limit $(LIMIT)) $(TESTS)
 
 results: build ## run the papers' experiments into build/results/, resumable (long): SIZE=256M is short
-	@tools/install-deps.sh bench
+	@tools/install-deps.sh results
 	@/usr/bin/python3 tools/results.py --build $(BUILD) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only $(ONLY))
 
 PREFIX ?= /usr/local

@@ -11,7 +11,9 @@
 #	tools/install-deps.sh programs	for `make programs`; packages of PyPI go into
 #				~/.cache/hugemap/programs. If a program cannot be
 #				installed, its rows are skipped
-#	tools/install-deps.sh bench	for `hugemap bench ycsb` and `direct`, and `make results`
+#	tools/install-deps.sh bench	for `hugemap bench ycsb` and `direct`
+#	tools/install-deps.sh analytics	for bench/analytics.py; packages of PyPI as above
+#	tools/install-deps.sh results	for `make results`: the two lists above
 #	tools/install-deps.sh deb	for `make deb`, as root
 #	tools/install-deps.sh vm	for virtual machines, with all kernels
 #
@@ -34,15 +36,30 @@ programs="gcc libc6-dev binutils fio sqlite3 rocksdb-tools stress-ng ripgrep gre
 	default-jdk-headless cargo redis-server postgresql openmpi-bin libopenmpi-dev
 	python3-venv python3-dev python3-numpy python3-torch"
 # Packages that Debian lacks: pip installs them into a directory of the user's cache.
-packages="lmdb faiss-cpu duckdb polars pyarrow gguf usearch annoy safetensors mpi4py"
+all_packages="lmdb faiss-cpu duckdb polars pyarrow gguf usearch annoy safetensors mpi4py"
+tables="duckdb polars pyarrow tpchgen-cli"
+bench="$build liblmdb-dev librocksdb-dev liburing-dev python3-matplotlib"
+analytics="python3-venv python3-numpy"
+packages=
 
 case "${1:-build}" in
 build) want=$build ;;
 unit) want=$unit ;;
 test) want=$tests ;;
 python) want=$python ;;
-programs) want=$programs ;;
-bench) want="$build liblmdb-dev librocksdb-dev liburing-dev python3-matplotlib" ;;
+programs)
+	want=$programs
+	packages=$all_packages
+	;;
+bench) want=$bench ;;
+analytics)
+	want=$analytics
+	packages=$tables
+	;;
+results)
+	want="$bench $analytics"
+	packages=$tables
+	;;
 deb) want="git mmdebstrap python3" ;;
 vm) want="$guest sparse flex bison bc xz-utils libelf-dev" ;;
 *)
@@ -79,13 +96,14 @@ venv() {
 	# shellcheck disable=SC2086
 	"$top/bin/pip" install -q $limits $packages && return 0
 	for package in $packages; do
+		# shellcheck disable=SC2086 # a list of words
 		"$top/bin/pip" install -q $limits "$package" ||
 			echo "PyPI's $package cannot be installed: its rows are skipped." >&2
 	done
 }
 
 [ -n "$missing" ] || {
-	[ "${1:-build}" != programs ] || venv
+	[ -z "$packages" ] || venv
 	exit 0
 }
 
@@ -160,4 +178,4 @@ install || { sleep 2 && apt update && install; } || {
 			echo "Debian's $package cannot be installed: its rows are skipped." >&2
 	done
 }
-[ "${1:-build}" != programs ] || venv
+[ -z "$packages" ] || venv

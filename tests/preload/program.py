@@ -63,12 +63,12 @@ def sync(directory, forget=False):
             os.close(fd)
 
 
-def warm_memory():
+def warm_memory(size=WARM):
     """
     The host may have taken memory that this virtual machine did not use for seconds, and the first
     access to it is slow. Touch as much as a run uses, so that both kinds of runs find it.
     """
-    with mmap.mmap(-1, WARM) as memory:
+    with mmap.mmap(-1, size) as memory:
         memory.madvise(mmap.MADV_HUGEPAGE)
         memory.madvise(MADV_POPULATE_WRITE)
 
