@@ -105,7 +105,7 @@ vm-xfstests: vm-deps ## run your xfstests on hugemap in guests: XFSTESTS=DIR KER
 		$(if $(KERNEL),--kernel $(KERNEL)) $(if $(BELOW),--below $(BELOW)) $(if $(GROUP),--group $(GROUP)) \
 		$(if $(LIMIT),--limit $(LIMIT)) $(TESTS)
 
-results: build ## run the papers' experiments into build/results/, resumable (long): SIZE=256M is short
+results: build ## run the papers' experiments into docs/results.md, resumable (long): SIZE=256M ONLY=name
 	@tools/install-deps.sh results
 	@/usr/bin/python3 tools/results.py --build $(BUILD) $(if $(SIZE),--size $(SIZE)) $(if $(ONLY),--only $(ONLY))
 
