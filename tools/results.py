@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -99,6 +100,7 @@ def run(name: str, experiment: Experiment, build: pathlib.Path, results: pathlib
         try:
             failed = wait(child, 60 * experiment.minutes)
         except KeyboardInterrupt:
+            child.terminate()
             child.wait()
             raise
     data = load_json(new)
@@ -453,6 +455,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # The experiment removes its files if the user or a signal ends this program.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:
