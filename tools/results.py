@@ -325,7 +325,7 @@ def bars(plt, labels: list[str], values: list[float], unit: str, title: str):
 
 def section(name: str, experiment: Experiment, found: Found, charts: pathlib.Path) -> list[str]:
     lines = [f"## {experiment.title}", f"**Theirs**: {experiment.theirs}.", "",
-             f"**What can be compared**: {experiment.compare}.", ""]
+             f"**Comparison**: {experiment.compare}.", ""]
     data = found.data
     if data and data["rows"]:
         lines += [f"**Ours**: {ratios_text(experiment.kind, data)}.", ""]

@@ -111,7 +111,7 @@ def experiments(size: int) -> dict[str, Experiment]:
             "80 hyper-threads on null_blk: up to 11.8 x the IOPS of Linux; 32 on Optane: up to 5.2 x",
             "the direction only: their gain is from locks that 32 threads contend for, and steering stays in Linux's "
             "page cache",
-            [*bench(size, "1,2" if short else "1,2,4", "rand-4k"), *(["--quick"] if short else [])], 20),
+            bench(size, "1" if short else "1,2,4", "rand-4k"), 20),
         "graph": Experiment(
             "graph", "FastMap: algorithms on a graph larger than memory",
             "Ligra's breadth-first search: pictures only",

@@ -85,7 +85,7 @@ class Results(unittest.TestCase):
             data = json.loads((self.top / f"results-64M/{name}.json").read_text())
             section = self.section(experiments(64 << 20)[name].title)
             self.assertIn("**Theirs**: ", section)
-            self.assertIn("\n**What can be compared**: ", section)
+            self.assertIn("\n**Comparison**: ", section)
             if name != "curve":  # a short run has no ratio
                 self.assertRegex(section, r"\n\*\*Ours\*\*: .*\d\.\d\d")
             self.assertRegex(section, rf"\n!\[[^]]*\]\(results/{name}\.svg\)\n")
