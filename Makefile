@@ -96,6 +96,10 @@ vm-test: vm-deps ## run the kernel tests in a guest: KERNEL=6.1, 6.12, 7, debug,
 vm-bench: vm-deps build ## count instructions of hugemap and Linux mmap in a guest: KERNEL=
 	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --command-too --json $(BUILD)/vm-bench.json
 
+APPLICATIONS ?=
+vm-results: vm-deps build ## count storage applications in a guest, into build/results/, resumable: KERNEL= APPLICATIONS=lmdb
+	@vm/run.py bench $(if $(KERNEL),--kernel $(KERNEL)) --applications $(APPLICATIONS) --out $(BUILD)/results
+
 BELOW ?=
 GROUP ?=
 TESTS ?=
@@ -128,4 +132,4 @@ wheel: ## build a wheel of the Python package into build/wheel (with tools from 
 clean: ## remove the build directory
 	@rm -rf $(BUILD)
 
-.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench vm-xfstests build demo bench test programs soak check check-AREA $(AREAS:%=check-%) sim scale policy results install clean wheel deb
+.PHONY: help deps unit-deps test-deps build-tests module module-install vm-deps vm vm-test vm-bench vm-results vm-xfstests build demo bench test programs soak check check-AREA $(AREAS:%=check-%) sim scale policy results install clean wheel deb

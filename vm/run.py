@@ -6,6 +6,7 @@
     run.py test --race SEED [NAME...]                             ... with delays at race points
     run.py shell [--kernel K]                                     start a shell in a guest
     run.py bench [--kernel K] [--json FILE]                       count instructions
+    run.py bench --applications [NAME...] [--out DIR]             ... of storage applications
     run.py boot [--kernel K]                                      test mounts at boot by systemd
     run.py xfstests --xfstests DIR [--kernel K] [--below FS] [NAME...]   run xfstests on hugemap
     run.py module [--kernel K] [--out DIR]                        build hugemap.ko only
@@ -27,6 +28,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+import applications
 import bench
 import boot
 import guest
@@ -541,6 +543,8 @@ def shell(args: argparse.Namespace) -> int:
 
 
 def count(args: argparse.Namespace) -> int:
+    if args.applications is not None:
+        return count_applications(args)
     args.command_too |= args.command_only
     if args.command_too and not command_built().exists():
         raise Wrong(f"{command_built()} has not been built: make build")
@@ -577,6 +581,33 @@ def count(args: argparse.Namespace) -> int:
     if not results:
         return 77
     return 1 if any(result["failed"] for result in results) else 0
+
+
+def count_applications(args: argparse.Namespace) -> int:
+    """Count applications in one kernel. Their tables are files of args.out."""
+    build = command_built().parent
+    kernel = kernels.get(args.kernel)
+    guest.acceleration()
+    unknown = set(args.applications) - set(applications.APPLICATIONS)
+    if unknown:
+        raise Wrong(f"no application {', '.join(unknown)}; there are: {', '.join(applications.APPLICATIONS)}")
+    args.out = args.out or build / "results"
+    work = work_directory(kernel, args.source)
+    with building(work) as initrd:
+        archive = base_archive(work, kernel, kernels.build_module(kernel, work / "module", args.source))
+        for program in applications.PROGRAMS:
+            compile_program(HERE / "bench" / f"{program}.c", work / program)
+            archive.copy(work / program, f"/bin/{program}")
+        archive.modules(kernel.modules, bench.MODULES)
+        try:
+            applications.fill(archive, build)
+        except initramfs.Missing as error:
+            raise Wrong(f"{error}: make build") from error
+        archive.write(initrd)
+    try:
+        return 1 if applications.count(kernel, initrd, args) else 0
+    finally:
+        initrd.unlink(missing_ok=True)
 
 
 def test_boot(args: argparse.Namespace) -> int:
@@ -677,6 +708,9 @@ def main() -> int:
             sub.add_argument("--what", help="count these scenarios of count-insns.c, on 64 MB that fit into the pool")
             sub.add_argument("--grow", action="store_true", help="count only small steps of growth, with count-grow.c")
             sub.add_argument("--by-function", type=pathlib.Path, metavar="FILE", help="write counts for functions.py")
+            names = ", ".join(applications.APPLICATIONS)
+            sub.add_argument("--applications", nargs="*", metavar="NAME", help=f"count only applications: {names}")
+            sub.add_argument("--out", type=pathlib.Path, help="directory of their tables, build/results by default")
             sub.add_argument("--command-too", action="store_true", help="also run hugemap bench")
             sub.add_argument("--command-only", action="store_true", help="run hugemap bench only")
         if name == "xfstests":
