@@ -325,7 +325,8 @@ def count_files(lab: Lab) -> report.Table:
         "write about 2 x (tmpfs) and 2.3 x (ramfs), read 3.3 x and 3.8 x, with their changes",
         ["file", "step"], rows,
         "write() and read() in records of 4 MB; the file fits into the pool. A row is instructions for a page of 4 KB. "
-        "`no_optimization=off` stands for both optimizations of the mount off. fsync() is counted in rows of its own.", per="page", plain="ext4, default")
+        "`no_optimization=off` stands for both optimizations of the mount off. fsync() is counted in rows of its own.",
+        per="page", plain="ext4, default")
 
 
 def count_store(lab: Lab) -> report.Table:
@@ -351,7 +352,8 @@ def count_store(lab: Lab) -> report.Table:
         "Redis: 12.2 GB with 4 KB pages, 20.7 GB with huge pages everywhere, 12.3 GB with Ingens",
         ["memory", "keys"], rows,
         f"A mapped file of {STORE_MIB} MB with values of 1 KB, 70 % of them deleted at random; {STORE_GETS['all']} gets of the "
-        f"others ({STORE_GETS['a third']} if memory is a third, without page=2M), from an empty cache. Instructions of a get; the mean is without the RAM disk, the percentiles are with it. "
+        f"others ({STORE_GETS['a third']} if memory is a third, without page=2M), from an empty cache. Instructions of a "
+        "get; the mean is without the RAM disk, the percentiles are with it. "
         "cached: the data of the file in the cache at the end; touched: pages of 4 KB that were read; live: all values "
         "that are left.", per="get",
         more=["median", "p99", "most", "MB cached", "MB touched", "MB live"])

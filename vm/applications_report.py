@@ -144,7 +144,8 @@ def functions_of(table: Table) -> list[dict]:
     """The rows of a file for functions.py: one for each command, which may have several steps."""
     commands = {id(row.functions): row for row in reversed(table.rows)}
     return [{"engine": "hugemap-kernel" if row.hugemap else "linux", "page": row.way, "setting": "",
-             "what": ", ".join(row.labels), "ops": row.units, "functions": row.functions} for row in reversed(commands.values())]
+             "what": ", ".join(row.labels), "ops": row.units, "functions": row.functions}
+            for row in reversed(commands.values())]
 
 
 def write(table: Table, path: pathlib.Path, command: str, release: str) -> None:

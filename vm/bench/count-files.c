@@ -14,7 +14,8 @@
  *	read		read the file, which is cached from the writes
  *	reread		read it again
  *
- * READ and WRITTEN are the KiB of the disks during the step, from /proc/vmstat. DIGEST covers the bytes that were read. It is the same for each file system.
+ * READ and WRITTEN are the KiB of the disks during the step, from /proc/vmstat. DIGEST covers the
+ * bytes that were read. It is the same for each file system.
  */
 #include <fcntl.h>
 #include <stdint.h>
