@@ -303,13 +303,27 @@ static ssize_t write_fresh(struct hugemap_inode *hi, loff_t pos, size_t chunk,
 	return done;
 }
 
+/*
+ * Return the length of the next step of a write: up to the end of the block. If the first page is
+ * cached alone, and its blocks are allocated, the step copies this page only, so that only this
+ * page is searched for holes. Otherwise each page would search the rest of the block.
+ */
+static size_t write_step(struct hugemap_inode *hi, loff_t pos, size_t bytes)
+{
+	struct hm_unit unit;
+	enum hm_state state = hm_peek(hi->hfile, pos >> HM_PAGE_SHIFT, &unit);
+	bool alone = (state == HM_CLEAN || state == HM_DIRTY) && unit.npages == 1;
+	loff_t size = alone && !(unit.hints & HM_HINT_NEEDS_ALLOC) ? HM_PAGE_SIZE : HM_BLOCK_SIZE;
+
+	return min_t(size_t, bytes, size - (pos & (size - 1)));
+}
+
 /* Do one step of a write. Return the bytes written, 0 to try again, or an error. */
 static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
 			  struct hm_access access, const struct write_batch *batch)
 {
 	u64 pgoff = pos >> HM_PAGE_SHIFT;
-	size_t chunk =
-		min_t(size_t, iov_iter_count(from), HM_BLOCK_SIZE - (pos & (HM_BLOCK_SIZE - 1)));
+	size_t chunk = write_step(hi, pos, iov_iter_count(from));
 	ssize_t written;
 	int err;
 
