@@ -24,16 +24,19 @@
  */
 static int miss_reserve_page(struct hugemap_inode *hi, u64 pgoff, const struct hm_unit *huge)
 {
-	struct hm_unit unit = { .pgoff = pgoff, .npages = 1 };
-	int err;
+	u32 tries = 0;
 
-	hugemap_drop_huge(hi, huge->pgoff, huge->pgoff + huge->npages);
-	hugemap_race_point("fault: huge unit dropped, page not cached");
-	err = hugemap_fill_page(hi, pgoff, HM_ACCESS(.size = HM_SIZE_BASE));
-	if (err)
-		return err;
-	hm_peek(hi->hfile, pgoff, &unit);
-	return unit.npages == 1 ? hugemap_reserve(hi, pgoff, 1) : -ENOSPC;
+	while (hugemap_drop_huge(hi, huge->pgoff, huge->pgoff + huge->npages, &tries)) {
+		int err;
+
+		hugemap_race_point("fault: huge unit dropped, page not cached");
+		err = hugemap_fill_page(hi, pgoff, HM_ACCESS(.size = HM_SIZE_BASE));
+		if (err)
+			return err;
+		if (!hugemap_has_huge(hi, pgoff))
+			return hugemap_reserve(hi, pgoff, 1);
+	}
+	return -ENOSPC;
 }
 
 static int miss_reserve(struct hugemap_inode *hi, u64 pgoff)

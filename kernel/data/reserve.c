@@ -121,11 +121,25 @@ int hugemap_reserve(struct hugemap_inode *hi, u64 pgoff, u64 npages)
 	return err;
 }
 
-void hugemap_drop_huge(struct hugemap_inode *hi, u64 pgoff, u64 end)
+bool hugemap_drop_huge(struct hugemap_inode *hi, u64 pgoff, u64 end, u32 *tries)
 {
 	struct address_space *mapping = hi->vfs_inode.i_mapping;
 
+	if (*tries > HUGEMAP_PIN_RETRIES)
+		return false;
+	/* Wait without the lock: the pin holder may need it for its next page. */
+	if ((*tries)++)
+		schedule_timeout_killable(1);
 	filemap_invalidate_lock(mapping);
 	hugemap_drop_clean_pages(hi, pgoff, end);
 	filemap_invalidate_unlock(mapping);
+	return true;
+}
+
+bool hugemap_has_huge(struct hugemap_inode *hi, u64 pgoff)
+{
+	struct hm_unit unit;
+	enum hm_state state = hm_peek(hi->hfile, pgoff, &unit);
+
+	return state != HM_ABSENT && unit.npages > 1;
 }

@@ -137,6 +137,26 @@ static int write_reserve_room(struct hugemap_inode *hi, u64 start, u64 end, stru
 	return err;
 }
 
+/*
+ * The lower file system has no blocks for a huge unit. Reserve the blocks of the pages alone. All
+ * pages lie in one block.
+ */
+static int write_reserve_pages(struct hugemap_inode *hi, u64 start, u64 end,
+			       struct hm_access access)
+{
+	int err = -ENOSPC;
+	u32 tries = 0;
+
+	while (hugemap_has_no_room(err) && hugemap_drop_huge(hi, start, end, &tries)) {
+		err = write_reserve_room(hi, start, end, access);
+		if (hugemap_has_huge(hi, start))
+			continue;
+		/* Another task may have dropped the huge unit after there was no room for it. */
+		return hugemap_has_no_room(err) ? write_reserve_room(hi, start, end, access) : err;
+	}
+	return err;
+}
+
 /* Write into a cached unit. 0: it is not cached. */
 static ssize_t write_cached(struct hugemap_inode *hi, loff_t pos, struct iov_iter *from,
 			    struct hm_access access)
@@ -340,9 +360,8 @@ static ssize_t write_some(struct hugemap_inode *hi, loff_t pos, struct iov_iter 
 		return -EFAULT;
 	err = write_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
 	if (hugemap_has_no_room(err) && hugemap_of(hi)->opts.page == HUGEMAP_PAGE_AUTO) {
-		hugemap_drop_huge(hi, pgoff, hugemap_pages(pos + chunk));
 		access.size = HM_SIZE_BASE;
-		err = write_reserve_room(hi, pgoff, hugemap_pages(pos + chunk), access);
+		err = write_reserve_pages(hi, pgoff, hugemap_pages(pos + chunk), access);
 	}
 	if (err)
 		return err;

@@ -77,11 +77,13 @@ static void usage(FILE *out)
 	fputs("usage: hugemap-sim-kernel [--seed N | --seeds A..B] [--steps M] [--verbose]\n"
 	      "       hugemap-sim-kernel --progress [--seed N | --seeds A..B] [--verbose]\n"
 	      "       hugemap-sim-kernel --claims [--seed N | --seeds A..B] [--verbose]\n"
+	      "       hugemap-sim-kernel --full [--seed N | --seeds A..B] [--verbose]\n"
 	      "\n"
 	      "Run the kernel engine in a simulated Linux with power cuts, M steps for each seed\n"
 	      "(default: 1000000). The same seed repeats the same run.\n"
 	      "--progress: starve a task beside others, and check that its operations end.\n"
 	      "--claims: claim a page twice, and check that a sync misses no store of a device.\n"
+	      "--full: store to a huge page for which the disk has no room, but for one page.\n"
 	      "\n"
 	      "Exit status: 0 if all checks held, 1 if a check failed, 2 for a wrong command line.\n",
 	      out);
@@ -149,13 +151,14 @@ int main(int argc, char **argv)
 		{ "steps", required_argument, NULL, 'n' },
 		{ "progress", no_argument, NULL, 'p' },
 		{ "claims", no_argument, NULL, 'c' },
+		{ "full", no_argument, NULL, 'f' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	unsigned long long from = 1, to = 1, steps = DEFAULT_STEPS, seed;
 	static char replay[512];
-	bool progress = false, claims = false;
+	bool progress = false, claims = false, full = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -179,6 +182,9 @@ int main(int argc, char **argv)
 		case 'c':
 			claims = true;
 			break;
+		case 'f':
+			full = true;
+			break;
 		case 'v':
 			sim_verbose = true;
 			break;
@@ -200,6 +206,8 @@ int main(int argc, char **argv)
 		return !progress_run(from, to);
 	if (claims)
 		return !claims_run(from, to);
+	if (full)
+		return !full_run(from, to);
 	for (seed = from; seed <= to; seed++) {
 		if (!in_child(seed, steps))
 			return 1;

@@ -105,7 +105,7 @@ struct play {
 struct world {
 	struct scenario s;
 	bool running, stopping;
-	const struct play *play; /* progress.c or claims.c; NULL: programs act at random */
+	const struct play *play; /* progress.c, claims.c or full.c; NULL: random programs */
 	bool parking; /* programs must pause */
 	u32 acting; /* programs that are in the middle of an action */
 	u32 programs_left;
@@ -197,6 +197,10 @@ void progress_scenario(struct scenario *s);
 /* claims.c */
 /* Claim a unit twice, with some seeds. False: a sync missed a store, or a check failed. */
 bool claims_run(u64 from, u64 to);
+
+/* full.c */
+/* Store to a huge unit without room for it, with some seeds. False: a check failed. */
+bool full_run(u64 from, u64 to);
 
 /* world.c */
 void world_open(struct sim_file *file, bool again);
