@@ -21,6 +21,8 @@
 #define MAX_VICTIMS 128u
 #define ROUNDS 3u
 #define MANY_ROUNDS 256u
+/* How long a task without a frame waits if units could have left but for a pin. */
+#define PINNED_TICKS DIV_ROUND_UP(HZ, 100)
 #define DROP_BATCH 32u /* units that are dropped in one section of hugemap_files_srcu */
 
 /* The data of one round. It is too large for the stack. */
@@ -349,15 +351,52 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 	return freed;
 }
 
-static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, u32 want, u32 *chosen)
+/*
+ * The rounds of a call in which nothing leaves. A unit that stays is queued again, behind the
+ * others of its queue. So when a round claims the frame @mark of an earlier round again, the rounds
+ * repeat themselves, and the call is over.
+ *
+ * The unit of @mark may become dirty, and is not claimed again then. So the frame of a later round
+ * replaces it, each time after twice as many rounds.
+ */
+struct evict_pass {
+	u32 mark; /* HM_NO_FRAME_ID: no unit was claimed and stayed */
+	u32 rounds, renew; /* rounds so far, and the round that sets the next mark */
+	bool over;
+};
+
+static void evict_note_round(struct evict_pass *pass, const struct batch *batch, u32 n)
 {
+	u32 claimed = HM_NO_FRAME_ID, i;
+
+	pass->rounds++;
+	pass->over = !n || pass->rounds == MANY_ROUNDS;
+	for (i = 0; i < n; i++) {
+		const struct hm_victim *victim = &batch->victim[i];
+
+		if (!victim->evict || victim->to != HM_NO_FRAME_ID)
+			continue;
+		claimed = victim->unit.frame;
+		pass->over |= claimed == pass->mark;
+	}
+	if (claimed != HM_NO_FRAME_ID && pass->rounds >= pass->renew) {
+		pass->mark = claimed;
+		pass->renew = 2 * pass->rounds;
+	}
+}
+
+/* Return the number of units that have left. If it is 0, the round is noted in @pass. */
+static u32 evict_round(struct hugemap_mount *mount, enum hm_kind kind, struct evict_pass *pass)
+{
+	u32 want = hm_cache_options(mount->cache)->evict_batch, freed, chosen;
 	struct batch *batch = mempool_alloc(batches, GFP_NOFS);
-	u32 freed;
 	int idx;
 
 	idx = srcu_read_lock(&hugemap_files_srcu);
-	freed = evict_batch(mount, batch, kind, want, chosen);
+	freed = evict_batch(mount, batch, kind, want, &chosen);
 	srcu_read_unlock(&hugemap_files_srcu, idx);
+	if (!freed)
+		evict_note_round(pass, batch, chosen);
 	while (batch->nidle)
 		iput(batch->idle[--batch->nidle]);
 	mempool_free(batch, batches);
@@ -382,22 +421,27 @@ bool hugemap_evict_quickly(struct hugemap_mount *mount, enum hm_kind kind)
 	return freed;
 }
 
-bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
+/* *stays: units were claimed, but all of them stay, for example because they are pinned. */
+static bool evict_some(struct hugemap_mount *mount, enum hm_kind kind, bool *stays)
 {
-	u32 want = hm_cache_options(mount->cache)->evict_batch;
-	u32 round, chosen;
+	struct evict_pass pass = { .mark = HM_NO_FRAME_ID };
 
 	/*
 	 * Units become inactive in one round and leave in the next. The oldest ones may all be
 	 * mlocked or pinned, and others come after them.
 	 */
-	for (round = 0; round < MANY_ROUNDS; round++) {
-		if (evict_round(mount, kind, want, &chosen))
+	while (!pass.over)
+		if (evict_round(mount, kind, &pass))
 			return true;
-		if (!chosen)
-			return false;
-	}
+	*stays = pass.mark != HM_NO_FRAME_ID;
 	return false;
+}
+
+bool hugemap_evict_some(struct hugemap_mount *mount, enum hm_kind kind)
+{
+	bool stays;
+
+	return evict_some(mount, kind, &stays);
 }
 
 bool hugemap_evict_ahead(struct hugemap_mount *mount)
@@ -445,17 +489,22 @@ int hugemap_wait_frame(struct hugemap_mount *mount, enum hm_kind kind, unsigned 
 {
 	int freed = atomic_read(&mount->freed);
 	unsigned long last;
+	bool stays = false;
 	long left;
 
 	if (!*began)
 		*began = jiffies;
-	if (hugemap_evict_some(mount, kind))
+	if (evict_some(mount, kind, &stays))
 		return 0;
 	atomic_inc(&mount->pressed);
 	hugemap_wake_writer(mount);
-	/* Limit the wait: the next free frame may be of the other kind. */
+	/*
+	 * Limit the wait: the next free frame may be of the other kind. The end of a pin wakes no
+	 * task, and most pins last for less than a tick.
+	 */
+	left = stays ? PINNED_TICKS : HZ / 10;
 	left = wait_event_killable_timeout(mount->frames_wait, atomic_read(&mount->freed) != freed,
-					   HZ / 10);
+					   left);
 	atomic_dec(&mount->pressed);
 	if (left < 0)
 		return -EINTR;

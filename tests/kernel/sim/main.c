@@ -78,12 +78,14 @@ static void usage(FILE *out)
 	      "       hugemap-sim-kernel --progress [--seed N | --seeds A..B] [--verbose]\n"
 	      "       hugemap-sim-kernel --claims [--seed N | --seeds A..B] [--verbose]\n"
 	      "       hugemap-sim-kernel --full [--seed N | --seeds A..B] [--verbose]\n"
+	      "       hugemap-sim-kernel --pinned [--seed N | --seeds A..B] [--verbose]\n"
 	      "\n"
 	      "Run the kernel engine in a simulated Linux with power cuts, M steps for each seed\n"
 	      "(default: 1000000). The same seed repeats the same run.\n"
 	      "--progress: starve a task beside others, and check that its operations end.\n"
 	      "--claims: claim a page twice, and check that a sync misses no store of a device.\n"
 	      "--full: store to a huge page for which the disk has no room, but for one page.\n"
+	      "--pinned: evict while all pages are pinned.\n"
 	      "\n"
 	      "Exit status: 0 if all checks held, 1 if a check failed, 2 for a wrong command line.\n",
 	      out);
@@ -152,13 +154,14 @@ int main(int argc, char **argv)
 		{ "progress", no_argument, NULL, 'p' },
 		{ "claims", no_argument, NULL, 'c' },
 		{ "full", no_argument, NULL, 'f' },
+		{ "pinned", no_argument, NULL, 'i' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	unsigned long long from = 1, to = 1, steps = DEFAULT_STEPS, seed;
 	static char replay[512];
-	bool progress = false, claims = false, full = false;
+	bool progress = false, claims = false, full = false, pinned = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -185,6 +188,9 @@ int main(int argc, char **argv)
 		case 'f':
 			full = true;
 			break;
+		case 'i':
+			pinned = true;
+			break;
 		case 'v':
 			sim_verbose = true;
 			break;
@@ -208,6 +214,8 @@ int main(int argc, char **argv)
 		return !claims_run(from, to);
 	if (full)
 		return !full_run(from, to);
+	if (pinned)
+		return !pinned_run(from, to);
 	for (seed = from; seed <= to; seed++) {
 		if (!in_child(seed, steps))
 			return 1;

@@ -105,7 +105,7 @@ struct play {
 struct world {
 	struct scenario s;
 	bool running, stopping;
-	const struct play *play; /* progress.c, claims.c or full.c; NULL: random programs */
+	const struct play *play; /* progress.c, claims.c, ...; NULL: random programs */
 	bool parking; /* programs must pause */
 	u32 acting; /* programs that are in the middle of an action */
 	u32 programs_left;
@@ -201,6 +201,10 @@ bool claims_run(u64 from, u64 to);
 /* full.c */
 /* Store to a huge unit without room for it, with some seeds. False: a check failed. */
 bool full_run(u64 from, u64 to);
+
+/* pinned.c */
+/* Evict beside pinned pages, with some seeds. False: a check failed. */
+bool pinned_run(u64 from, u64 to);
 
 /* world.c */
 void world_open(struct sim_file *file, bool again);
