@@ -175,6 +175,12 @@ struct hugemap_fault_error {
 	int err;
 };
 
+/* A block that a task needs; see data/demand.c. */
+struct hugemap_demand_note {
+	u64 key; /* of the inode and the block; 0: none */
+	unsigned long until; /* jiffies */
+};
+
 /*
  * One container of the pool: a PMD-order folio, or 512 base pages. While the slot is offline, its
  * fields change under pool_lock in place of split_lock. A task that has claimed a frame in the
@@ -259,6 +265,10 @@ struct hugemap_mount {
 	/* miss.c */
 	spinlock_t fault_error_lock; /* - */
 	struct hugemap_fault_error fault_error[64]; /* fault_error_lock; @task: A */
+
+	/* demand.c */
+	unsigned long demand_until; /* A: jiffies, when the last note expires */
+	struct hugemap_demand_note demand[64]; /* A */
 
 	/* sysfs.c */
 	struct kobject kobj; /* - */

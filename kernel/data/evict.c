@@ -11,6 +11,7 @@
 #include <linux/mm.h>
 #include <linux/pagemap.h>
 
+#include "demand.h"
 #include "evict.h"
 #include "folio.h"
 #include "index.h"
@@ -588,13 +589,16 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 	for (;;) {
 		enum hm_invalidated found;
 		struct hm_unit unit;
+		u64 stop = end;
 		int idx;
 		u32 n;
 
 		/* A sync waits for claims of units: see hugemap_wait_claims(). */
 		idx = srcu_read_lock(&hugemap_files_srcu);
 		for (n = 0; n < DROP_BATCH; n++) {
-			found = hm_invalidate(hi->hfile, &pos, end, all, &unit);
+			if (!all)
+				stop = hugemap_skip_demand(hi, &pos, end);
+			found = hm_invalidate(hi->hfile, &pos, stop, all, &unit);
 			if (found != HM_INV_UNIT || all)
 				break;
 			evict_drop(hi, &unit);
@@ -602,7 +606,9 @@ void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all)
 		srcu_read_unlock(&hugemap_files_srcu, idx);
 		switch (found) {
 		case HM_INV_DONE:
-			return;
+			if (stop == end)
+				return;
+			break;
 		case HM_INV_UNIT:
 			hugemap_race_point("invalidate: claimed, not locked");
 			if (all) {

@@ -12,6 +12,7 @@
 #include <linux/slab.h>
 
 #include "access.h"
+#include "demand.h"
 #include "evict.h"
 #include "fill.h"
 #include "folio.h"
@@ -309,8 +310,14 @@ static int fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access acces
 int hugemap_fill_page(struct hugemap_inode *hi, u64 pgoff, struct hm_access access)
 {
 	bool counted = false;
-	int err = fill_page(hi, pgoff, access, &counted);
+	int err;
 
+	if (unlikely(access.again))
+		hugemap_demand(hi, pgoff);
+	err = fill_page(hi, pgoff, access, &counted);
+	/* The fill may have taken longer than the note lasts. */
+	if (unlikely(access.again) && !err)
+		hugemap_demand(hi, pgoff);
 	hugemap_end_wait_overwrite(hi, &counted);
 	/* The index nodes above the page may be new, and have no unit now. */
 	if (unlikely(err) && hi->hfile)

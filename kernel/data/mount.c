@@ -173,6 +173,7 @@ int hugemap_data_start(struct hugemap_mount *mount, struct fs_context *fc)
 {
 	int err, i;
 
+	mount->demand_until = jiffies;
 	spin_lock_init(&mount->fault_error_lock);
 	mutex_init(&mount->pool_lock);
 	mutex_init(&mount->split_lock);

@@ -394,6 +394,7 @@ static ssize_t write_bounced(struct hugemap_inode *hi, loff_t pos, struct iov_it
 	iov_iter_kvec(&iter, ITER_SOURCE, &kvec, 1, kvec.iov_len);
 	while (written >= 0 && iov_iter_count(&iter)) {
 		written = write_some(hi, pos + done, &iter, access, batch);
+		access.again = !written;
 		if (written > 0)
 			done += written;
 		if (!written && fatal_signal_pending(current))
@@ -431,6 +432,7 @@ static ssize_t write_all(struct hugemap_inode *hi, struct kiocb *iocb, struct io
 				break;
 			}
 		}
+		access.again = stuck > 0;
 		if (bounce)
 			written = write_bounced(hi, iocb->ki_pos, from, access, &batch, bounce);
 		else
