@@ -54,6 +54,7 @@ struct hint {
  * @orphan: it is not steered any more, and stays until its advice is taken back; it has no @seen
  * @unsettled: act_settle() has not looked up its file yet
  * @moving: mremap() is about to move it, so it gets no advice now
+ * @compare: a part of it may be gone; map_recover() finds out when its move has ended
  * @changed: act_sync() has not given all wanted advice yet
  * @advised: advice was given at least once
  * @suspended: it gets no advice until accesses confirm its mode
@@ -88,7 +89,7 @@ struct map {
 	u64 start, bytes, base, offset;
 	u64 dev, ino;
 	bool shared, writable;
-	bool orphan, unsettled, moving, changed, advised, suspended, huge_works, hot_used;
+	bool orphan, unsettled, moving, compare, changed, advised, suspended, huge_works, hot_used;
 	u64 confirmed_at, confirmed_faults;
 	u64 at, slice, slice_end, slice_at;
 	u32 round;

@@ -60,13 +60,28 @@ static void map_cut(struct map *map, u64 start, u64 end)
 	}
 }
 
+/*
+ * A range of a mapping is gone. A mapping that mremap() moves stays whole until the move has ended:
+ * the range may belong to other memory. The mapping is compared with the kernel's areas after that.
+ *
+ * CPU 1 (program): puts MOVING; mremap(); puts MOVED.
+ * CPU 2 (program): mmap() gets the old place; munmap() of it. Its event comes before MOVED.
+ */
+static void map_remove(struct map *map, u64 start, u64 end)
+{
+	if (map->moving)
+		map->compare = true;
+	else
+		map_cut(map, start, end);
+}
+
 static void map_unmapped(u64 start, u64 end, const struct map *but)
 {
 	struct map *map;
 
 	for_each_map_in(map, start, end)
 		if (map != but)
-			map_cut(map, start, end);
+			map_remove(map, start, end);
 }
 
 /* The call may fail, so its range is remembered with its advice. */
@@ -76,7 +91,7 @@ static void map_unmapping(const struct event *event)
 	struct map *map;
 
 	for_each_map_in(map, event->start, end)
-		if (map->advised)
+		if (map->advised && !map->moving)
 			map_memory()->removed[map_removals++ % MAP_REMOVED] = (struct removed){
 				.id = event->id,
 				.start = map_later(event->start, map->start),
@@ -105,10 +120,7 @@ static struct map *map_mapped(const struct event *event)
 	u64 end = event->start + event->bytes;
 	struct map *map;
 
-	/* The old place of a mapping that mremap() moves may be in use again before MOVED comes. */
-	for_each_map_in(map, event->start, end)
-		if (!map->moving)
-			map_cut(map, event->start, end);
+	map_unmapped(event->start, end, NULL);
 	map = map_add(event->start, event->bytes, event->offset, event);
 	if (!map)
 		return NULL;
@@ -135,12 +147,17 @@ static struct map *map_moving_at(u64 address)
 
 static void map_moving(const struct event *event, bool moving)
 {
+	bool compare = false;
 	struct map *map;
 
 	for_each_map_in(map, event->start, event->start + event->bytes) {
 		map->moving = moving;
 		map->changed = true;
+		compare |= map->compare;
+		map->compare &= moving;
 	}
+	if (compare && !moving)
+		events_lose(EVENTS_LOST);
 }
 
 /*
@@ -321,7 +338,7 @@ static void map_compare(const struct area *area)
 
 	for_each_map_in(map, area->start, area->end)
 		if (!map_contains(map, area))
-			map_cut(map, area->start, area->end);
+			map_remove(map, area->start, area->end);
 }
 
 void map_recover(bool hints)

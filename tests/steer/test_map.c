@@ -108,6 +108,47 @@ static void moved_mapping_is_not_confused(void)
 	CHECK(map && map->bytes == SIZE / 2 && map->offset == 48 * MB && !map->advised);
 }
 
+/*
+ * mremap() has moved a mapping. Another thread gets its old place for other memory, and unmaps that
+ * before the move is known.
+ */
+static void moved_mapping_is_not_cut(void)
+{
+	const struct event moved = { EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
+				     .to_bytes = SIZE };
+	struct map *map;
+
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = SIZE / 2 });
+	send(moved);
+	map = find(OTHER);
+	CHECK(map && map->bytes == SIZE && map->piece[0].given == HM_MODE_RANDOM);
+	CHECK(map_count() == 1);
+	map_drop(map);
+	/* It is not steered any more, and its advice is to be taken back. */
+	map = send_mapped(AT, SIZE, 0);
+	give(map, HM_MODE_RANDOM);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	map_leave(map);
+	send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = SIZE });
+	send(moved);
+	CHECK(map_count() == 1 && is_orphan(find(OTHER), SIZE));
+}
+
+/* Another thread unmaps a mapping just before mremap(), which fails then. */
+static void mapping_that_stays_is_compared(void)
+{
+	send_mapped(AT, SIZE, 0);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = SIZE });
+	CHECK(!events_lost());
+	send((struct event){ EVENT_STAYED, .start = AT, .bytes = SIZE });
+	CHECK(events_lost() == EVENTS_LOST);
+	map_recover(false);
+	CHECK(!map_count());
+}
+
 /* The first of the two events was lost, so the kernel's list of areas is read after all events. */
 static void moved_mapping_leaves_its_place(void)
 {
@@ -455,6 +496,8 @@ static void refused_room_is_not_tried_again(void)
 
 RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
+RUN(moved_mapping_is_not_cut)
+RUN(mapping_that_stays_is_compared)
 RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
 RUN(moved_mapping_without_room_is_forgotten)
@@ -480,6 +523,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(failed_unmap_leaves_no_advice_test),
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
+		cmocka_unit_test(moved_mapping_is_not_cut_test),
+		cmocka_unit_test(mapping_that_stays_is_compared_test),
 		cmocka_unit_test(moved_mapping_leaves_its_place_test),
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
 		cmocka_unit_test(moved_mapping_without_room_is_forgotten_test),
