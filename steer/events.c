@@ -28,7 +28,7 @@ static uint64_t done; /* events that were carried out */
 static uint64_t advised; /* events up to the last one with @advised */
 static uint32_t word; /* one more for each event, WAKE more for each wake-up */
 static uint32_t sleeps; /* enum sleep: the reader sleeps, or is about to */
-static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT */
+static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT, EVENTS_LOST_MOVE */
 
 /* Return the turn at which a slot is free for the event of that number. Turns begin with 0. */
 static uint64_t events_turn_of(uint64_t number)
@@ -90,6 +90,19 @@ void events_lose(unsigned int kinds)
 	events_wake();
 }
 
+static unsigned int events_loss_of(enum event_kind kind)
+{
+	switch (kind) {
+	case EVENT_HINT:
+		return EVENTS_LOST_HINT;
+	case EVENT_MOVED:
+	case EVENT_STAYED:
+		return EVENTS_LOST | EVENTS_LOST_MOVE;
+	default:
+		return EVENTS_LOST;
+	}
+}
+
 bool event_put(const struct event *event)
 {
 	uint64_t at = __atomic_load_n(&head, __ATOMIC_RELAXED), turn;
@@ -97,7 +110,7 @@ bool event_put(const struct event *event)
 	for (;;) {
 		turn = __atomic_load_n(&events_slot(at)->turn, __ATOMIC_ACQUIRE);
 		if (turn < events_turn_of(at)) {
-			events_lose(event->kind == EVENT_HINT ? EVENTS_LOST_HINT : EVENTS_LOST);
+			events_lose(events_loss_of(event->kind));
 			return false;
 		}
 		if (turn > events_turn_of(at))

@@ -45,6 +45,7 @@ struct event {
 /* The bits that events_lost() returns. */
 #define EVENTS_LOST 1u
 #define EVENTS_LOST_HINT 2u
+#define EVENTS_LOST_MOVE 4u /* the end of a move: MOVED or STAYED */
 
 /*
  * Make the ring, inside a call of the program that maps memory. Each process does this before its

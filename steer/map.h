@@ -140,11 +140,8 @@ struct map *map_next_in(u32 from, u64 start, u64 end);
 
 /* Change the table by an event. Return the mapping that it adds, unsettled; NULL = none. */
 struct map *map_follow(const struct event *event);
-/*
- * Events were lost, so compare the table with /proc/self/maps. @hints: the lost events include
- * hints.
- */
-void map_recover(bool hints);
+/* Events were lost, so compare the table with /proc/self/maps. @lost: see events_lost() */
+void map_recover(unsigned int lost);
 /*
  * Return the bytes of memory that the data of a mapping needs. The event of the mapping brings it.
  */

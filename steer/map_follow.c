@@ -195,11 +195,11 @@ static void map_take_pieces(struct map *new, const struct map *old, u64 from)
 /*
  * The table has no mapping that moves from there. The new place is not steered, and its advice is
  * taken back. The next map_recover() forgets the old place. One pass is enough for all events that
- * wait, and it ends all moves. So there is none if nothing is steered at the old place.
+ * wait. There is none if nothing is steered at the old place.
  *
  * CPU 1 (program): puts MOVING; mremap(); puts MOVED.
- * CPU 0 (monitor): takes MOVING; map_recover() ends the move, because a third thread has lost an
- * event; takes MOVED.
+ * CPU 0 (monitor): takes MOVING; map_recover() ends the move, because a third thread has lost the
+ * MOVED of another move; takes MOVED.
  */
 static void map_moved_unknown(const struct event *event)
 {
@@ -341,18 +341,32 @@ static void map_compare(const struct area *area)
 			map_remove(map, area->start, area->end);
 }
 
-void map_recover(bool hints)
+/*
+ * The monitor will not get the event that ends one of the moves, and it does not know which one. So
+ * it ends all of them.
+ */
+static void map_end_moves(void)
+{
+	struct map *map;
+
+	for_each_map(map) {
+		map_moves_ended |= map->moving;
+		map->moving = map->compare = false;
+	}
+}
+
+void map_recover(unsigned int lost)
 {
 	struct reader reader;
 	struct area area;
 	struct map *map;
 	u64 end = 0; /* of the last area */
 
+	if (lost & EVENTS_LOST_MOVE)
+		map_end_moves();
 	for_each_map(map) {
-		map_moves_ended |= map->moving;
-		map->moving = false;
 		map->changed = true;
-		if (hints && !map->orphan) {
+		if (lost & EVENTS_LOST_HINT && !map->orphan) {
 			map->hint_kinds = hint_kind(MADV_NORMAL) | hint_kind(MADV_HUGEPAGE);
 			map_hint_all(map);
 		}

@@ -200,7 +200,7 @@ static bool watch_take_events(bool settle)
 	watch_follow();
 	lost = events_lost();
 	if (lost)
-		map_recover(lost & EVENTS_LOST_HINT);
+		map_recover(lost);
 	steered = watch_settle(settle);
 	events_done();
 	return steered;

@@ -138,10 +138,10 @@ static void other_file_is_not_steered(void)
 	char *at = (char *)map->start;
 
 	CHECK(act_settle(map));
-	map_recover(false);
+	map_recover(EVENTS_LOST);
 	CHECK(map_overlaps((uintptr_t)at, PAGE));
 	CHECK(mmap(at, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, other, 0) == at);
-	map_recover(false);
+	map_recover(EVENTS_LOST);
 	CHECK(!map_overlaps((uintptr_t)at, PAGE));
 }
 

@@ -393,11 +393,11 @@ static void first_advice_just_before_a_move_is_found(void)
 	release_monitor();
 }
 
-/* The monitor takes MOVING. Then it ends all moves, because an event of another thread is lost. */
+/* The monitor takes MOVING. Then it ends all moves, because the MOVED of another thread is lost. */
 static void lose_another_event(void)
 {
 	WAIT_FOR(!events_pending());
-	events_lose(EVENTS_LOST);
+	events_lose(EVENTS_LOST | EVENTS_LOST_MOVE);
 	CHECK(event_put(&(struct event){ .kind = EVENT_STAYED }));
 	WAIT_FOR(!events_pending());
 }

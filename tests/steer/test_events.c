@@ -64,6 +64,10 @@ static void event_without_room_is_reported_as_lost(void **state)
 	assert_int_equal(room, 1024);
 	assert_int_equal(events_lost(), EVENTS_LOST_HINT);
 	assert_false(events_lost());
+	assert_false(event_put(&(struct event){ .kind = EVENT_MOVED }));
+	assert_int_equal(events_lost(), EVENTS_LOST | EVENTS_LOST_MOVE);
+	assert_false(event_put(&(struct event){ .kind = EVENT_MOVING }));
+	assert_int_equal(events_lost(), EVENTS_LOST);
 	for (i = 1; i <= room; i++) {
 		assert_true(event_take(&event));
 		assert_int_equal(event.start, i);

@@ -145,7 +145,26 @@ static void mapping_that_stays_is_compared(void)
 	CHECK(!events_lost());
 	send((struct event){ EVENT_STAYED, .start = AT, .bytes = SIZE });
 	CHECK(events_lost() == EVENTS_LOST);
-	map_recover(false);
+	map_recover(EVENTS_LOST);
+	CHECK(!map_count());
+}
+
+/*
+ * Another thread loses an event while a mapping moves. The monitor must give no advice at the old
+ * place: the kernel may have moved the mapping, and other memory may be there.
+ */
+static void lost_event_ends_no_move(void)
+{
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
+	map_recover(EVENTS_LOST);
+	CHECK(find(AT) && find(AT)->moving);
+	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
+			     .to_bytes = SIZE });
+	CHECK(map_count() == 1 && find(OTHER)->piece[0].given == HM_MODE_RANDOM);
+	/* The lost event may be the one that ends the move. */
+	send((struct event){ EVENT_MOVING, .start = OTHER, .bytes = SIZE });
+	map_recover(EVENTS_LOST | EVENTS_LOST_MOVE);
 	CHECK(!map_count());
 }
 
@@ -156,7 +175,7 @@ static void moved_mapping_leaves_its_place(void)
 	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
 			     .to_bytes = SIZE });
 	CHECK(map_count() == 1 && events_lost() == EVENTS_LOST);
-	map_recover(false);
+	map_recover(EVENTS_LOST);
 	CHECK(!map_count());
 	/* Memory that is not steered moves. */
 	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
@@ -498,6 +517,7 @@ RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_is_not_cut)
 RUN(mapping_that_stays_is_compared)
+RUN(lost_event_ends_no_move)
 RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
 RUN(moved_mapping_without_room_is_forgotten)
@@ -525,6 +545,7 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
 		cmocka_unit_test(moved_mapping_is_not_cut_test),
 		cmocka_unit_test(mapping_that_stays_is_compared_test),
+		cmocka_unit_test(lost_event_ends_no_move_test),
 		cmocka_unit_test(moved_mapping_leaves_its_place_test),
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
 		cmocka_unit_test(moved_mapping_without_room_is_forgotten_test),
