@@ -25,6 +25,7 @@
 #define MAP_BLOCK 256u
 #define MAP_MOST 4096u
 #define MAP_REMOVED 16u
+#define MAP_ENDED 16u
 
 /* A mode is a set of two bits: see act_sync_piece(). */
 _Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets of advice");
@@ -260,17 +261,24 @@ struct removed {
 	struct map map;
 };
 
+/* The addresses of a mapping whose move map_recover() has ended. */
+struct ended_move {
+	u64 start, end;
+};
+
 /**
  * struct map_memory - what comes with the first block of the table
  * @advised: for a child of fork(), and the program's threads in their own calls. The index is that
  *	of the mapping in the table
  * @removed: the last ranges
+ * @ended: the last moves
  * @advices: the answers of the policy to one look. All mappings share them, because the monitor
  *	scans one at a time
  */
 struct map_memory {
 	struct advised advised[MAP_MOST];
 	struct removed removed[MAP_REMOVED];
+	struct ended_move ended[MAP_ENDED];
 	struct hm_advice advices[HM_ADVICES];
 };
 

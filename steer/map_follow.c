@@ -8,7 +8,7 @@
 #include <string.h>
 
 static u32 map_removals; /* ranges that were ever put into @removed of struct map_memory */
-static bool map_moves_ended; /* map_recover() has ended a move at any time */
+static u32 map_ends; /* moves that map_recover() has ever ended */
 
 /*
  * Stop steering a part of a mapping whose other part stays. The part becomes an orphan of its own.
@@ -145,6 +145,31 @@ static struct map *map_moving_at(u64 address)
 	return NULL;
 }
 
+/*
+ * Forget a range of the ended moves. Return whether there was one. MOVING comes first: the record of
+ * an earlier move must not count for this one.
+ */
+static bool map_take_ended(const struct event *event)
+{
+	u64 end = event->start + event->bytes;
+	struct ended_move *at;
+	bool found = false;
+	u32 i;
+
+	for (i = 0; i < map_ends && i < MAP_ENDED; i++) {
+		at = &map_memory()->ended[i];
+		if (at->start >= end || event->start >= at->end)
+			continue;
+		found = true;
+		/* Threads may move several parts of a mapping. */
+		if (end < at->end)
+			at->start = end;
+		else
+			at->end = map_later(at->start, event->start);
+	}
+	return found;
+}
+
 static void map_moving(const struct event *event, bool moving)
 {
 	bool compare = false;
@@ -209,7 +234,7 @@ static void map_moved_unknown(const struct event *event)
 	if (map_next_in(0, event->start, event->start + event->bytes))
 		events_lose(EVENTS_LOST);
 	/* Other files that move may have advice of the program. */
-	if (!map_moves_ended || !event->advised || !area_find(event->to, &area) ||
+	if (!map_take_ended(event) || !event->advised || !area_find(event->to, &area) ||
 	    area.start > event->to || !area.ino) {
 		map_give_room_back(event);
 		return;
@@ -308,8 +333,11 @@ struct map *map_follow(const struct event *event)
 		map_not_unmapped(event);
 		break;
 	case EVENT_MOVING:
+		map_take_ended(event);
+		map_moving(event, true);
+		break;
 	case EVENT_STAYED:
-		map_moving(event, event->kind == EVENT_MOVING);
+		map_moving(event, false);
 		break;
 	case EVENT_MOVED:
 		map_moved(event);
@@ -350,7 +378,9 @@ static void map_end_moves(void)
 	struct map *map;
 
 	for_each_map(map) {
-		map_moves_ended |= map->moving;
+		if (map->moving)
+			map_memory()->ended[map_ends++ % MAP_ENDED] =
+				(struct ended_move){ map->start, map_end(map) };
 		map->moving = map->compare = false;
 	}
 }

@@ -168,6 +168,48 @@ static void lost_event_ends_no_move(void)
 	CHECK(!map_count());
 }
 
+static char *map_part(size_t bytes)
+{
+	char *at = mmap(NULL, bytes, PROT_READ, MAP_SHARED, open_file(O_RDONLY), 0);
+
+	CHECK(at != MAP_FAILED);
+	return at;
+}
+
+/*
+ * The monitor has ended the move of a mapping, so its new place has unknown advice of the monitor.
+ * The advice in a file that was never steered comes from the program, and stays.
+ */
+static void only_ended_moves_leave_advice(void)
+{
+	u64 to = (uintptr_t)map_part(2 * SIZE), part = SIZE / 4;
+	struct event moved = { EVENT_MOVED, .start = AT,      .bytes = part,
+			       .to = to,    .to_bytes = part, .advised = true };
+	const struct event moving = { EVENT_MOVING, .start = AT, .bytes = SIZE };
+
+	send_mapped(AT, SIZE, 0);
+	send(moving);
+	map_recover(EVENTS_LOST_MOVE);
+	CHECK(!map_count());
+	/* Two threads have moved a part each. */
+	send(moved);
+	moved.start += part;
+	moved.to += part;
+	send(moved);
+	CHECK(map_count() == 2 && find(to)->orphan && find(to)->piece[0].given);
+	CHECK(find(to + part)->orphan);
+	/* Other files move later, from other places and from this one. */
+	moved.to += part;
+	moved.start = OTHER;
+	send(moved);
+	moved.start = AT;
+	send(moved);
+	send(moving);
+	moved.start = AT + 2 * part;
+	send(moved);
+	CHECK(map_count() == 2);
+}
+
 /* The first of the two events was lost, so the kernel's list of areas is read after all events. */
 static void moved_mapping_leaves_its_place(void)
 {
@@ -518,6 +560,7 @@ RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_is_not_cut)
 RUN(mapping_that_stays_is_compared)
 RUN(lost_event_ends_no_move)
+RUN(only_ended_moves_leave_advice)
 RUN(moved_mapping_leaves_its_place)
 RUN(moved_pages_leave_the_mapping)
 RUN(moved_mapping_without_room_is_forgotten)
@@ -546,6 +589,7 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_not_cut_test),
 		cmocka_unit_test(mapping_that_stays_is_compared_test),
 		cmocka_unit_test(lost_event_ends_no_move_test),
+		cmocka_unit_test(only_ended_moves_leave_advice_test),
 		cmocka_unit_test(moved_mapping_leaves_its_place_test),
 		cmocka_unit_test(moved_pages_leave_the_mapping_test),
 		cmocka_unit_test(moved_mapping_without_room_is_forgotten_test),
@@ -567,5 +611,5 @@ int main(void)
 		cmocka_unit_test(refused_room_is_not_tried_again_test),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, new_group, end_group);
 }
