@@ -7,6 +7,7 @@
 #include "events.h"
 
 #include "call.h"
+#include "hint.h"
 #include "room.h"
 
 #include <linux/futex.h>
@@ -28,7 +29,7 @@ static uint64_t done; /* events that were carried out */
 static uint64_t advised; /* events up to the last one with @advised */
 static uint32_t word; /* one more for each event, WAKE more for each wake-up */
 static uint32_t sleeps; /* enum sleep: the reader sleeps, or is about to */
-static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_HINT, EVENTS_LOST_MOVE */
+static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_MOVE, EVENTS_LOST_HINT */
 
 /* Return the turn at which a slot is free for the event of that number. Turns begin with 0. */
 static uint64_t events_turn_of(uint64_t number)
@@ -90,11 +91,11 @@ void events_lose(unsigned int kinds)
 	events_wake();
 }
 
-static unsigned int events_loss_of(enum event_kind kind)
+static unsigned int events_loss_of(const struct event *event)
 {
-	switch (kind) {
+	switch (event->kind) {
 	case EVENT_HINT:
-		return EVENTS_LOST_HINT;
+		return EVENTS_LOST_HINT * hint_kind(event->advice);
 	case EVENT_MOVED:
 	case EVENT_STAYED:
 		return EVENTS_LOST | EVENTS_LOST_MOVE;
@@ -110,7 +111,7 @@ bool event_put(const struct event *event)
 	for (;;) {
 		turn = __atomic_load_n(&events_slot(at)->turn, __ATOMIC_ACQUIRE);
 		if (turn < events_turn_of(at)) {
-			events_lose(events_loss_of(event->kind));
+			events_lose(events_loss_of(event));
 			return false;
 		}
 		if (turn > events_turn_of(at))

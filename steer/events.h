@@ -44,8 +44,8 @@ struct event {
 
 /* The bits that events_lost() returns. */
 #define EVENTS_LOST 1u
-#define EVENTS_LOST_HINT 2u
-#define EVENTS_LOST_MOVE 4u /* the end of a move: MOVED or STAYED */
+#define EVENTS_LOST_MOVE 2u /* the end of a move: MOVED or STAYED */
+#define EVENTS_LOST_HINT 4u /* times the kind of the hint: see hint_kind() */
 
 /*
  * Make the ring, inside a call of the program that maps memory. Each process does this before its

@@ -134,11 +134,6 @@ bool hint_must_report(struct hint_use *use)
 	return true;
 }
 
-unsigned int hint_kind(int advice)
-{
-	return advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE ? 2 : 1;
-}
-
 const char *hint_name(int advice)
 {
 	switch (advice) {

@@ -9,6 +9,7 @@
 #include "policy.h"
 
 #include <stddef.h>
+#include <sys/mman.h>
 
 /* The least time between two scans of a mapping with a hint. */
 #define HINT_SCAN_NS 1000000000ull
@@ -78,8 +79,15 @@ bool hint_hurts(const struct hint_use *use, int advice, bool fits);
  * since then have doubled.
  */
 bool hint_must_report(struct hint_use *use);
-/* Advice of one kind does not end that of the other one: 1 = order of accesses, 2 = huge pages. */
-unsigned int hint_kind(int advice);
+/*
+ * Advice of one kind does not end that of the other one: 1 = order of accesses, 2 = huge pages. A
+ * set of kinds is their sum.
+ */
+static inline unsigned int hint_kind(int advice)
+{
+	return advice == MADV_HUGEPAGE || advice == MADV_NOHUGEPAGE ? 2 : 1;
+}
+
 /* "MADV_RANDOM"; NULL for advice whose cost is not judged. */
 const char *hint_name(int advice);
 /*

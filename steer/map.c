@@ -399,7 +399,10 @@ void map_restore_hint(struct map *map)
 {
 	if (!map->replaced)
 		return;
-	map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end, map->replaced, true };
+	map->hint[0] = (struct hint){ .start = map->advisor.first,
+				      .end = map->advisor.end,
+				      .advice = map->replaced,
+				      .again = true };
 	map->nhints = 1;
 	map->replaced = 0;
 	map_reset_modes(map);

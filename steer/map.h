@@ -41,6 +41,8 @@ struct hint {
 	int advice; /* the argument of the program's madvise() */
 	/* Repeat it, because the kernel may have got the monitor's advice after the program's. */
 	bool again;
+	/* Kinds of hints that it stands for, if @advice is 0: these hints are not known. */
+	unsigned char kinds;
 };
 
 /**
@@ -320,10 +322,11 @@ void map_restore_hint(struct map *map);
  */
 bool map_split(struct map *map, u64 start, u64 end, enum hm_mode mode);
 /*
- * Treat the whole mapping as hinted, so that the monitor gives no advice in it. Hints that
- * act_sync() has to give again stay, one fewer than a mapping can have.
+ * Treat the whole mapping as hinted, so that the monitor gives no advice in it. One entry stands
+ * for its hints, and for unknown ones of @kinds. Hints that act_sync() has to give again stay, one
+ * fewer than a mapping can have.
  */
-void map_hint_all(struct map *map);
+void map_hint_all(struct map *map, unsigned int kinds);
 void map_add_hint(struct map *map, struct hint hint);
 /* Return whether act_sync() has to give the kernel any hint in a range again. */
 bool map_has_due_hint(const struct map *map, u64 start, u64 end);
@@ -332,10 +335,7 @@ bool map_has_due_hint(const struct map *map, u64 start, u64 end);
  * kernel the advice that ends the hint, or calls map_restore_hint().
  */
 void map_replace_hint(struct map *map);
-/*
- * Remove a range from the hints of one kind. The entry of map_hint_all() may stand for hints of all
- * kinds that the program has ever given.
- */
+/* Remove a range from the hints of one kind. */
 void map_remove_hints(struct map *map, u64 start, u64 end, unsigned int kind);
 
 #endif /* HM_STEER_MAP_H */

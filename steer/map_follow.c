@@ -313,7 +313,10 @@ static void map_hint(const struct event *event)
 		if (!map_split(map, from, to, HM_MODE_NORMAL))
 			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
 		if (event->advice != MADV_NORMAL)
-			map_add_hint(map, (struct hint){ from, to, event->advice, map->advised });
+			map_add_hint(map, (struct hint){ .start = from,
+							 .end = to,
+							 .advice = event->advice,
+							 .again = map->advised });
 		map->changed = true;
 		if (map->nhints && map->told)
 			map->told->pattern = STEER_HINTED;
@@ -387,6 +390,7 @@ static void map_end_moves(void)
 
 void map_recover(unsigned int lost)
 {
+	unsigned int hints = lost / EVENTS_LOST_HINT;
 	struct reader reader;
 	struct area area;
 	struct map *map;
@@ -396,9 +400,9 @@ void map_recover(unsigned int lost)
 		map_end_moves();
 	for_each_map(map) {
 		map->changed = true;
-		if (lost & EVENTS_LOST_HINT && !map->orphan) {
-			map->hint_kinds = hint_kind(MADV_NORMAL) | hint_kind(MADV_HUGEPAGE);
-			map_hint_all(map);
+		if (hints && !map->orphan) {
+			map->hint_kinds |= hints;
+			map_hint_all(map, hints);
 		}
 	}
 	if (!area_open(&reader))

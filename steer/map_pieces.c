@@ -96,16 +96,25 @@ bool map_has_due_hint(const struct map *map, u64 start, u64 end)
 	return false;
 }
 
-void map_hint_all(struct map *map)
+static unsigned int map_kinds_of(const struct hint *hint)
+{
+	return hint->advice ? hint_kind(hint->advice) : hint->kinds;
+}
+
+void map_hint_all(struct map *map, unsigned int kinds)
 {
 	struct hint due[MAP_HINTS];
 	u32 n = 0, i;
 
 	map_restore_hint(map);
-	for (i = 0; i < map->nhints && n < MAP_HINTS - 1; i++)
-		if (map->hint[i].again)
+	for (i = 0; i < map->nhints; i++) {
+		kinds |= map_kinds_of(&map->hint[i]);
+		if (map->hint[i].again && n < MAP_HINTS - 1)
 			due[n++] = map->hint[i];
-	map->hint[0] = (struct hint){ map->advisor.first, map->advisor.end, 0, false };
+	}
+	map->hint[0] = (struct hint){ .start = map->advisor.first,
+				      .end = map->advisor.end,
+				      .kinds = (unsigned char)kinds };
 	memcpy(map->hint + 1, due, n * sizeof(*due));
 	map->nhints = 1 + n;
 	map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
@@ -114,7 +123,7 @@ void map_hint_all(struct map *map)
 void map_add_hint(struct map *map, struct hint hint)
 {
 	if (map->nhints == MAP_HINTS)
-		map_hint_all(map);
+		map_hint_all(map, map_kinds_of(&hint));
 	if (map->nhints < MAP_HINTS)
 		map->hint[map->nhints++] = hint;
 }
@@ -130,9 +139,23 @@ void map_replace_hint(struct map *map)
 	map_publish(map);
 }
 
-static unsigned int map_kind_of(const struct map *map, const struct hint *hint)
+/* Add the rest of a hint, without a range of one of its kinds. */
+static void map_remove_kind(struct map *map, const struct hint *hint, u64 start, u64 end,
+			    unsigned int kind)
 {
-	return hint->advice ? hint_kind(hint->advice) : map->hint_kinds;
+	struct hint head = *hint, middle = *hint, tail = *hint;
+
+	head.end = map_earlier(head.end, start);
+	middle.start = map_later(middle.start, start);
+	middle.end = map_earlier(middle.end, end);
+	middle.kinds = (unsigned char)(map_kinds_of(hint) & ~kind);
+	tail.start = map_later(tail.start, end);
+	if (head.start < head.end)
+		map_add_hint(map, head);
+	if (middle.kinds && middle.start < middle.end)
+		map_add_hint(map, middle);
+	if (tail.start < tail.end)
+		map_add_hint(map, tail);
 }
 
 void map_remove_hints(struct map *map, u64 start, u64 end, unsigned int kind)
@@ -142,18 +165,9 @@ void map_remove_hints(struct map *map, u64 start, u64 end, unsigned int kind)
 
 	memcpy(old, map->hint, sizeof(old));
 	map->nhints = 0;
-	for (i = 0; i < n; i++) {
-		struct hint head = old[i], tail = old[i];
-
-		if (map_kind_of(map, &old[i]) != kind) {
+	for (i = 0; i < n; i++)
+		if (map_kinds_of(&old[i]) & kind)
+			map_remove_kind(map, &old[i], start, end, kind);
+		else
 			map_add_hint(map, old[i]);
-			continue;
-		}
-		head.end = map_earlier(head.end, start);
-		tail.start = map_later(tail.start, end);
-		if (head.start < head.end)
-			map_add_hint(map, head);
-		if (tail.start < tail.end)
-			map_add_hint(map, tail);
-	}
 }

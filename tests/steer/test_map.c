@@ -331,13 +331,63 @@ static void hint_ends_unknown_hints_of_its_kind(void)
 	struct map *map = send_mapped(AT, SIZE, 0);
 
 	send_hint(MB, MADV_RANDOM);
-	map_hint_all(map);
+	map_hint_all(map, 0);
 	send_hint(SIZE, MADV_NORMAL);
 	CHECK(!map->nhints);
 	send_hint(MB, MADV_HUGEPAGE);
-	map_hint_all(map);
+	map_hint_all(map, 0);
 	send_hint(SIZE, MADV_NORMAL);
 	CHECK(map_is_hinted(map));
+}
+
+/* A hint for the whole mapping takes the place of a lost one. */
+static void hint_ends_a_lost_hint(void)
+{
+	struct map *map = send_mapped((uintptr_t)map_part(SIZE), SIZE, 0);
+	struct event hint = { EVENT_HINT, .start = map->start, .bytes = SIZE };
+
+	map_recover(EVENTS_LOST_HINT * hint_kind(MADV_RANDOM));
+	CHECK(map_is_hinted(map));
+	hint.advice = MADV_NORMAL;
+	send(hint);
+	CHECK(!map->nhints);
+	map_recover(EVENTS_LOST_HINT * hint_kind(MADV_HUGEPAGE));
+	send(hint);
+	CHECK(map_is_hinted(map));
+	hint.advice = MADV_HUGEPAGE;
+	send(hint);
+	CHECK(map->nhints == 1 && map->hint[0].advice == MADV_HUGEPAGE);
+	/* If both kinds were lost, a hint of each kind must come. */
+	map_recover(EVENTS_LOST_HINT * (hint_kind(MADV_RANDOM) | hint_kind(MADV_HUGEPAGE)));
+	send(hint);
+	CHECK(map_whole_hint(map)->advice == 0);
+	hint.advice = MADV_RANDOM;
+	send(hint);
+	CHECK(map->nhints == 2 && map->hint[0].advice && map->hint[1].advice);
+}
+
+/* The program gives hints of both kinds in more ranges than a mapping can have. */
+static void hint_ends_hints_beyond_the_table(void)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+	u32 i;
+
+	for (i = 0; i < MAP_HINTS; i++)
+		send((struct event){ EVENT_HINT, .start = AT + 2 * i * MB, .bytes = MB,
+				     .advice = i % 2 ? MADV_RANDOM : MADV_NOHUGEPAGE });
+	send((struct event){ EVENT_HINT, .start = AT + 2 * i * MB, .bytes = MB,
+			     .advice = MADV_RANDOM });
+	CHECK(map_is_hinted(map));
+	send_hint(SIZE / 2, MADV_HUGEPAGE);
+	CHECK(map_hinted(map, map->advisor.end - 1, map->advisor.end));
+	send_hint(SIZE, MADV_HUGEPAGE);
+	CHECK(map_is_hinted(map));
+	send_hint(SIZE, MADV_RANDOM);
+	CHECK(map->nhints == 2 && map->hint[0].advice == MADV_HUGEPAGE &&
+	      map->hint[1].advice == MADV_RANDOM);
+	/* Only the hint for huge pages is left. */
+	send_hint(SIZE, MADV_NORMAL);
+	CHECK(map->nhints == 1 && map->hint[0].advice == MADV_HUGEPAGE);
 }
 
 /* The cost of a hint is still judged, unless the program has given hints of both kinds. */
@@ -390,7 +440,7 @@ static void lost_hint_ends_the_replacement(void)
 {
 	struct map *map = send_replaced(MADV_SEQUENTIAL);
 
-	map_hint_all(map);
+	map_hint_all(map, 0);
 	CHECK(map_is_hinted(map) && due_hints(map) == 1 && all_are_normal(map));
 }
 
@@ -568,6 +618,8 @@ RUN(hint_for_a_part_ends_the_replacement)
 RUN(hint_of_the_other_kind_ends_the_replacement)
 RUN(hint_of_the_other_kind_ends_no_hint)
 RUN(hint_ends_unknown_hints_of_its_kind)
+RUN(hint_ends_a_lost_hint)
+RUN(hint_ends_hints_beyond_the_table)
 RUN(moved_mapping_keeps_the_kinds_of_its_hints)
 RUN(hints_beyond_the_table_stay_due)
 RUN(due_hint_of_a_rest_is_kept)
@@ -597,6 +649,8 @@ int main(void)
 		cmocka_unit_test(hint_of_the_other_kind_ends_the_replacement_test),
 		cmocka_unit_test(hint_of_the_other_kind_ends_no_hint_test),
 		cmocka_unit_test(hint_ends_unknown_hints_of_its_kind_test),
+		cmocka_unit_test(hint_ends_a_lost_hint_test),
+		cmocka_unit_test(hint_ends_hints_beyond_the_table_test),
 		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),
 		cmocka_unit_test(hints_beyond_the_table_stay_due_test),
 		cmocka_unit_test(due_hint_of_a_rest_is_kept_test),
