@@ -161,7 +161,7 @@ void hugemap_run_mapped(const char *path, void *addr, size_t length, int prot, i
 			off_t offset)
 {
 	if (settings.on && length >= settings.least && settings_select_path(path))
-		steer_mapped(addr, length, prot, flags, offset);
+		steer_adopt(addr, length, prot, flags, offset);
 }
 
 /* Its mapping ended before it was reported, so no call has reported the end. */

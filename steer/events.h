@@ -27,6 +27,7 @@ struct event {
 	uint64_t offset; /* MAPPED */
 	uint64_t id; /* UNMAPPING, NOT_UNMAPPED: of the call */
 	int prot, flags; /* MAPPED; MOVED has flags of mremap() */
+	bool existed; /* MAPPED: it was made some time before */
 	int advice; /* HINT */
 	bool advised; /* MOVED, NOT_UNMAPPED: the range may have advice from the monitor */
 	/*

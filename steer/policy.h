@@ -95,7 +95,7 @@ struct hm_shared {
  * @memory: pages that can be cached at the same time; 0 = not known
  * @window: the most pages that the kernel reads ahead by its own guess; 0 = not known
  * @read: pages that the process has read from devices so far; 0 = not known
- * @read_at_start: the value of @read shortly before the mapping was made
+ * @read_at_start: the value of @read shortly before the mapping was made; 0 = not known
  * @used: pages that the process has mapped so far
  * @shared: the sum of hm_advisor_share() over the mappings of the process; 0 = this one is alone
  * @writable: stores are possible

@@ -579,9 +579,9 @@ void scan_count_reads(void)
 		scan_blocks = (u64)usage.ru_inblock;
 }
 
-void scan_add(struct map *map)
+void scan_add(struct map *map, bool existed)
 {
-	map->advisor.facts.read_at_start = scan_read_pages();
+	map->advisor.facts.read_at_start = existed ? 0 : scan_read_pages();
 }
 
 void scan_soon(void)

@@ -28,8 +28,11 @@ u64 scan_run(u64 now);
 void scan_owe_events(void);
 /* Returns whether scans or events have cost so much that a new mapping must wait. */
 bool scan_is_overdrawn(void);
-/* The program has made a mapping since the last scan. Its pages were not read before that scan. */
-void scan_add(struct map *map);
+/*
+ * The program has made a mapping since the last scan. Its pages were not read before that scan,
+ * unless it @existed before it was reported.
+ */
+void scan_add(struct map *map, bool existed);
 /* A new mapping has come, so restart frequent scans. */
 void scan_soon(void);
 

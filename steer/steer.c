@@ -117,7 +117,9 @@ static uint64_t steer_pages(size_t length)
 	return (length + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
-void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
+/* @existed: the program has made the mapping some time before */
+static void steer_put_mapped(void *addr, size_t length, int prot, int flags, off_t offset,
+			     bool existed)
 {
 	struct event event = {
 		.kind = EVENT_MAPPED,
@@ -126,6 +128,7 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 		.offset = (uint64_t)offset,
 		.prot = prot,
 		.flags = flags,
+		.existed = existed,
 	};
 
 	/*
@@ -145,6 +148,16 @@ void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
 	 * event.
 	 */
 	watch_start();
+}
+
+void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset)
+{
+	steer_put_mapped(addr, length, prot, flags, offset, false);
+}
+
+void steer_adopt(void *addr, size_t length, int prot, int flags, off_t offset)
+{
+	steer_put_mapped(addr, length, prot, flags, offset, true);
 }
 
 /* Returns false if the range is not mapped. */

@@ -51,6 +51,12 @@ void steer_configure(const struct steer_settings *settings);
  */
 void steer_mapped(void *addr, size_t length, int prot, int flags, off_t offset);
 
+/*
+ * Report a mapping that the program has made some time before. The process may have read pages for
+ * it since then.
+ */
+void steer_adopt(void *addr, size_t length, int prot, int flags, off_t offset);
+
 /**
  * struct steer_removal - a range that the program is about to unmap
  * @id: 0 = the range is not steered

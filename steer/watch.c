@@ -132,7 +132,7 @@ static void watch_follow(void)
 	while (left-- && event_take(&event)) {
 		map = map_follow(&event);
 		if (map)
-			scan_add(map);
+			scan_add(map, event.existed);
 	}
 }
 

@@ -179,9 +179,35 @@ static void earlier_reads_are_known(void)
 	WAIT_FOR((map = map_next(0)) && map->advisor.facts.read_at_start >= sizeof(data) / PAGE);
 }
 
+static u64 read_before(const char *at)
+{
+	const struct map *map = map_next_in(0, (uintptr_t)at, (uintptr_t)at + SIZE);
+
+	return map ? map->advisor.facts.read_at_start : 0;
+}
+
+/*
+ * hugemap.install() reports mappings that the program has made before. So earlier reads may be reads
+ * of these mappings.
+ */
+static void reads_for_an_older_mapping_count(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *older = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0), *newer;
+
+	CHECK(older != MAP_FAILED);
+	forget_cached(fd);
+	in_order(older, 16 * MB, false);
+	steer_adopt(older, SIZE, PROT_READ, MAP_SHARED, 0);
+	newer = map_file(fd, PROT_READ, MAP_SHARED);
+	WAIT_FOR(read_before(newer) >= 16 * MB / PAGE);
+	CHECK(told_of(older) && !read_before(older));
+}
+
 RUN(random_pages)
 RUN(stream)
 RUN(earlier_reads_are_known)
+RUN(reads_for_an_older_mapping_count)
 RUN(small_writes_are_left_alone)
 RUN(hints_win)
 RUN(late_hints_win)
@@ -194,6 +220,7 @@ int main(void)
 		cmocka_unit_test(random_pages_test),
 		cmocka_unit_test(stream_test),
 		cmocka_unit_test(earlier_reads_are_known_test),
+		cmocka_unit_test(reads_for_an_older_mapping_count_test),
 		cmocka_unit_test(small_writes_are_left_alone_test),
 		cmocka_unit_test(hints_win_test),
 		cmocka_unit_test(late_hints_win_test),
