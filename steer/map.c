@@ -59,7 +59,7 @@ u32 map_count(void)
 
 bool map_has_entry(void)
 {
-	return __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) <
+	return __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) + events_backlog() <
 	       __atomic_load_n(&map_capacity, __ATOMIC_SEQ_CST);
 }
 

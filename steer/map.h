@@ -120,7 +120,10 @@ struct map_block {
 
 /* Returns whether the table needs another block for one mapping more. Any thread may call it. */
 bool map_is_full(void);
-/* Returns whether an entry is free. An event that waits may take it. Any thread may call it. */
+/*
+ * Returns whether an entry is free beside those that waiting events may take. Any thread may call
+ * it.
+ */
 bool map_has_entry(void);
 /* Give the table another block. Returns false if it has all. Any thread may call it. */
 bool map_add_block(struct map_block *block);

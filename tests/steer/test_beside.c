@@ -445,19 +445,40 @@ static void move_of_a_part_without_memory_leaves_the_rest(void)
 	CHECK(rest && rest->start == (uintptr_t)at + SIZE / 2 && !rest->orphan && !rest->moving);
 }
 
+/* Make the table as large as possible, and use all entries. Returns the last one. */
+static struct map *fill_table(void)
+{
+	struct map_block *blocks = room_map(MAP_MOST / MAP_BLOCK * sizeof(*blocks));
+	struct map other = { .start = PAGE, .bytes = PAGE }, *map, *last = NULL;
+
+	CHECK(blocks);
+	while (map_add_block(blocks))
+		blocks++;
+	while ((map = map_take_entry(&other)))
+		last = map;
+	return last;
+}
+
 /* The table of mappings has no free entry for the new place. */
 static void move_with_full_table_leaves_no_advice(void)
 {
 	char *at = map_advised(open_file(O_RDONLY));
-	struct map_block *blocks = room_map(MAP_MOST / MAP_BLOCK * sizeof(*blocks));
-	struct map other = { .start = PAGE, .bytes = PAGE };
 
-	CHECK(blocks);
 	hold_monitor();
-	while (map_add_block(blocks))
-		blocks++;
-	while (map_take_entry(&other))
-		;
+	fill_table();
+	CHECK(!is_advised(move(at, SIZE)));
+	CHECK(events_pending() && !events_bring_advice());
+}
+
+/* The event of a new mapping waits, and will take the last entry. */
+static void move_before_a_full_table_leaves_no_advice(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = map_advised(fd);
+
+	hold_monitor();
+	map_drop(fill_table());
+	map_file(fd, PROT_READ, MAP_SHARED);
 	CHECK(!is_advised(move(at, SIZE)));
 	CHECK(events_pending() && !events_bring_advice());
 }
@@ -525,6 +546,7 @@ RUN(lost_event_of_another_thread_leaves_no_advice)
 RUN(move_without_memory_leaves_no_advice)
 RUN(move_of_a_part_without_memory_leaves_the_rest)
 RUN(move_with_full_table_leaves_no_advice)
+RUN(move_before_a_full_table_leaves_no_advice)
 RUN(moved_rest_has_no_advice)
 
 int main(void)
@@ -547,6 +569,7 @@ int main(void)
 		cmocka_unit_test(move_without_memory_leaves_no_advice_test),
 		cmocka_unit_test(move_of_a_part_without_memory_leaves_the_rest_test),
 		cmocka_unit_test(move_with_full_table_leaves_no_advice_test),
+		cmocka_unit_test(move_before_a_full_table_leaves_no_advice_test),
 		cmocka_unit_test(moved_rest_has_no_advice_test),
 	};
 
