@@ -299,6 +299,17 @@ static void map_end_replacement(struct map *map, int advice, u64 from, u64 to)
 	map->replaced = 0;
 }
 
+/*
+ * MADV_NORMAL ends the hints of a range, so the policy's mode counts there again. The kernel may not
+ * have the advice that the monitor has given before. So all of it is taken back first, and given
+ * again when accesses confirm the mode.
+ */
+static void map_end_hints(struct map *map, u64 from, u64 to)
+{
+	map_set_mode(map, from, to, map->advisor.mode);
+	map->suspended = true;
+}
+
 static void map_hint(const struct event *event)
 {
 	u64 end = event->start + event->bytes, from, to;
@@ -312,7 +323,9 @@ static void map_hint(const struct event *event)
 		/* Without a piece for the hint, all of the mapping is left to the kernel. */
 		if (!map_split(map, from, to, HM_MODE_NORMAL))
 			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
-		if (event->advice != MADV_NORMAL)
+		if (event->advice == MADV_NORMAL)
+			map_end_hints(map, from, to);
+		else
 			map_add_hint(map, (struct hint){ .start = from,
 							 .end = to,
 							 .advice = event->advice,

@@ -148,6 +148,23 @@ static void late_hints_win(void)
 	CHECK(has_flag(at + SIZE - PAGE, " rr"));
 }
 
+/* MADV_NORMAL ends a hint. The monitor advises the mapping again. */
+static void advice_returns_after_a_hint(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
+	CHECK(!madvise(at, SIZE, MADV_RANDOM));
+	steer_hint(at, SIZE, MADV_RANDOM);
+	WAIT_FOR(!has_flag(at + SIZE - PAGE, " hg"));
+	CHECK(!madvise(at, SIZE, MADV_NORMAL));
+	steer_hint(at, SIZE, MADV_NORMAL);
+	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
+}
+
 /*
  * When the program unmaps a part of a mapping, the monitor still knows the advice for the rest, and
  * takes it back when it ends.
@@ -211,6 +228,7 @@ RUN(reads_for_an_older_mapping_count)
 RUN(small_writes_are_left_alone)
 RUN(hints_win)
 RUN(late_hints_win)
+RUN(advice_returns_after_a_hint)
 RUN(parts_are_taken_back)
 RUN(files_in_memory_are_left_alone)
 
@@ -224,6 +242,7 @@ int main(void)
 		cmocka_unit_test(small_writes_are_left_alone_test),
 		cmocka_unit_test(hints_win_test),
 		cmocka_unit_test(late_hints_win_test),
+		cmocka_unit_test(advice_returns_after_a_hint_test),
 		cmocka_unit_test(parts_are_taken_back_test),
 		cmocka_unit_test(files_in_memory_are_left_alone_test),
 	};
