@@ -54,12 +54,14 @@ int hugemap_advise(void *addr, size_t length, enum hugemap_advice advice)
 		return err;
 	if ((unsigned int)advice > HUGEMAP_ADVICE_DONTNEED)
 		return lib_fail(-EINVAL, "the advice is not one of enum hugemap_advice");
-	if (madvise(start, (size_t)(end - start), advices[advice]) < 0)
+	err = madvise(start, (size_t)(end - start), advices[advice]);
+	/* If a part of the range is not mapped, the kernel advises the rest and reports ENOMEM. */
+	if (err && errno != ENOMEM)
 		return range_error("madvise");
 	/* WILLNEED and DONTNEED are single actions and not lasting advice. */
 	if (advice <= HUGEMAP_ADVICE_RANDOM && lib_steers())
 		steer_hint(start, (size_t)(end - start), advices[advice]);
-	return 0;
+	return err ? range_error("madvise") : 0;
 }
 
 /* --- prefetch --------------------------------------------------------------------- */

@@ -96,7 +96,8 @@ PRELOAD_EXPORT int madvise(void *addr, size_t length, int advice)
 {
 	long result = call(SYS_madvise, (long)addr, (long)length, advice, 0, 0, 0);
 
-	if (!result && settings.on && memory_is_hint(advice))
+	/* If a part of the range is not mapped, the kernel advises the rest and reports ENOMEM. */
+	if ((!result || result == -ENOMEM) && settings.on && memory_is_hint(advice))
 		steer_hint(addr, length, advice);
 	return (int)preload_result(result);
 }

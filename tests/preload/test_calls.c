@@ -2,6 +2,9 @@
 /* Each call that the library replaces returns the result of Linux and the same errno. */
 #include "common.h"
 
+#include "page.h"
+
+#include <dlfcn.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -238,6 +241,39 @@ static void mapping_with_advice_of_the_program_cannot_move(void **state)
 	munmap(p, SIZE);
 }
 
+static bool is_hinted(const char *at)
+{
+	const struct steer_page *(*run_page)(void);
+	const struct steer_page *page;
+	size_t i;
+
+	*(void **)&run_page = dlsym(RTLD_DEFAULT, "hugemap_run_page");
+	page = run_page ? run_page() : NULL;
+	for (i = 0; page && i < STEER_PAGE_MAPS; i++)
+		if (page->maps[i].id && !page->maps[i].ended &&
+		    page->maps[i].start == (uintptr_t)at)
+			return page->maps[i].pattern == STEER_HINTED;
+	return false;
+}
+
+/* The kernel advises both parts of a range with a hole, and reports an error. */
+static void hint_for_a_range_with_a_hole_counts(void **state)
+{
+	struct file file;
+	size_t n;
+	char *p;
+
+	file_new(&file, SIZE);
+	p = map_shared(&file, PROT_READ);
+	munmap(p + 6 * MB, PAGE);
+	FAILS(madvise(p, SIZE, MADV_RANDOM), ENOMEM);
+	for (n = 0; n < 10000 && !is_hinted(p); n++)
+		usleep(1000);
+	assert_true(is_hinted(p));
+	munmap(p, SIZE);
+	file_end(&file);
+}
+
 static long switches(void)
 {
 	struct rusage usage;
@@ -295,6 +331,7 @@ int main(void)
 		cmocka_unit_test(moved_mapping_keeps_its_bytes),
 		cmocka_unit_test(mapping_with_advice_of_the_monitor_can_move),
 		cmocka_unit_test(mapping_with_advice_of_the_program_cannot_move),
+		cmocka_unit_test(hint_for_a_range_with_a_hole_counts),
 		cmocka_unit_test(small_writes_do_not_wait),
 	};
 
