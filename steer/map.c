@@ -136,6 +136,7 @@ void map_publish(const struct map *map)
 		.start = map->start,
 		.bytes = map->bytes,
 		.hinted = map->nhints && !due,
+		.moving = map->moving,
 		.replaced = due ? map->hint[0].advice : map->replaced,
 		.ever = map->advised,
 		.random = given & HM_MODE_RANDOM,
@@ -192,14 +193,14 @@ bool map_find_advised(u64 start, u64 end, u64 *advised, u64 *bytes)
 }
 
 /*
- * The parent may have unmapped a mapping just before fork(), and mapped other memory there, while
- * the event waits. So a range with such an event keeps its advice: the advice of the program in the
- * new memory must not be lost.
+ * The parent may have unmapped or moved a mapping just before fork(), and mapped other memory there,
+ * while the event waits, or MOVED is not put yet. So this range keeps its advice: the advice of the
+ * program in the new memory must not be lost.
  */
 static void map_child_take_back(const struct advised *at)
 {
 	/* The last test is a pass over the ring. */
-	if (at->hinted || !(at->random || at->huge || at->replaced) ||
+	if (at->hinted || at->moving || !(at->random || at->huge || at->replaced) ||
 	    events_inherited(at->start, at->start + at->bytes))
 		return;
 	if (at->random)

@@ -246,6 +246,7 @@ static inline u64 map_earlier(u64 a, u64 b)
  * @bytes: of the mapping; 0 = the entry of the table is free
  * @ever: there was advice at any time: the kernel may have several areas
  * @hinted: the program's own advice may lie among it
+ * @moving: mremap() may have moved it, and other memory may be there
  * @replaced: see struct map
  */
 struct advised {
@@ -253,6 +254,7 @@ struct advised {
 	bool random, huge;
 	bool ever;
 	bool hinted;
+	bool moving;
 	int replaced;
 };
 

@@ -180,6 +180,7 @@ static void map_moving(const struct event *event, bool moving)
 		map->changed = true;
 		compare |= map->compare;
 		map->compare &= moving;
+		map_publish(map);
 	}
 	if (compare && !moving)
 		events_lose(EVENTS_LOST);

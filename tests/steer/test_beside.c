@@ -511,6 +511,14 @@ static bool child_has_flag(const char *at, const char *flag)
 	return status;
 }
 
+/* The program maps memory there, and gives advice for it. */
+static void map_advised_memory(char *at)
+{
+	CHECK(mmap(at, SIZE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at);
+	CHECK(!madvise(at, SIZE, MADV_HUGEPAGE));
+}
+
 /*
  * The program replaces a mapping by memory of its own and calls fork(), before the monitor has
  * taken the event.
@@ -522,11 +530,27 @@ static void fork_keeps_advice_of_new_memory(void)
 	CHECK(!child_has_flag(at + SIZE - PAGE, " hg"));
 	hold_monitor();
 	unmap_file(at);
-	CHECK(mmap(at, SIZE, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at);
-	CHECK(!madvise(at, SIZE, MADV_HUGEPAGE));
+	map_advised_memory(at);
 	CHECK(child_has_flag(at + SIZE - PAGE, " hg"));
 	release_monitor();
+}
+
+static char *left_by_move;
+
+/* The kernel has moved the file, and another thread has mapped memory at the old place. */
+static void fork_beside_move(void)
+{
+	WAIT_FOR(!events_pending());
+	map_advised_memory(left_by_move);
+	CHECK(child_has_flag(left_by_move + SIZE - PAGE, " hg"));
+}
+
+/* A thread calls fork() after the monitor has taken MOVING, and before MOVED. */
+static void fork_keeps_advice_beside_a_move(void)
+{
+	left_by_move = map_advised(open_file(O_RDONLY));
+	in_move = fork_beside_move;
+	move(left_by_move, SIZE);
 }
 
 RUN(moved_mapping_has_no_advice_without_monitor)
@@ -537,6 +561,7 @@ RUN(move_beside_the_last_event_leaves_no_advice)
 RUN(moves_beside_stops_leave_no_advice)
 RUN(advised_part_does_not_hinder_a_move)
 RUN(fork_keeps_advice_of_new_memory)
+RUN(fork_keeps_advice_beside_a_move)
 RUN(late_advice_is_found)
 RUN(lost_event_of_failed_unmap)
 RUN(lost_event_of_unmap_ends_the_mapping)
@@ -560,6 +585,7 @@ int main(void)
 		cmocka_unit_test(moves_beside_stops_leave_no_advice_test),
 		cmocka_unit_test(advised_part_does_not_hinder_a_move_test),
 		cmocka_unit_test(fork_keeps_advice_of_new_memory_test),
+		cmocka_unit_test(fork_keeps_advice_beside_a_move_test),
 		cmocka_unit_test(late_advice_is_found_test),
 		cmocka_unit_test(lost_event_of_failed_unmap_test),
 		cmocka_unit_test(lost_event_of_unmap_ends_the_mapping_test),
