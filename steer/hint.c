@@ -12,6 +12,8 @@
 #define HINT_PLACES 64u
 /* Accesses of one kind must outnumber those of the other kind so many times. */
 #define HINT_TIMES 3u
+/* The program must wait for one in so many single places. The others may be cached. */
+#define HINT_CACHED 4u
 /* Reads beyond the used pages cost little up to this multiple of these pages. */
 #define HINT_READ_TIMES 4u
 /* After so many scans the counts are halved, so that the latest accesses count most. */
@@ -58,12 +60,14 @@ void hint_end_pass(struct hint_use *use, const struct hint_counters *now)
 {
 	u64 faults = now->faults - use->before.faults;
 	u64 elsewhere = now->mapped - use->before.mapped - use->mapped;
+	u64 read = now->read - use->before.read;
 
 	if (use->passes++) {
 		faults -= elsewhere < faults ? elsewhere : faults;
+		read -= elsewhere < read ? elsewhere : read;
 		use->faults += faults;
 		use->total += faults + use->mapped;
-		use->read += now->read - use->before.read;
+		use->read += read;
 	} else {
 		use->long_pages = use->medium_pages = use->short_pages = 0;
 		use->runs = use->continued = 0;
@@ -88,14 +92,17 @@ static bool hint_random_hurts(const struct hint_use *use)
 	       use->faults >= ordered / 2;
 }
 
-/*
- * Return whether the program reads single places from a device. A slow stream also maps short runs,
- * and each of them continues the one before.
- */
+/* A slow stream also maps short runs, and each of them continues the one before. */
+static bool hint_jumps(const struct hint_use *use)
+{
+	return use->runs > HINT_TIMES * use->continued;
+}
+
+/* Return whether the program reads single places from a device. Some of them may be cached. */
 static bool hint_has_places(const struct hint_use *use)
 {
-	return use->runs >= HINT_PLACES && use->runs > HINT_TIMES * use->continued &&
-	       use->faults >= use->runs / 2;
+	return use->runs >= HINT_PLACES && hint_jumps(use) &&
+	       use->faults >= use->runs / HINT_CACHED;
 }
 
 /* The kernel reads far more than the program uses. */
@@ -109,7 +116,7 @@ static bool hint_huge_hurts(const struct hint_use *use)
 {
 	return hint_has_places(use) &&
 	       use->short_pages + use->medium_pages > HINT_TIMES * use->long_pages &&
-	       use->read > use->runs * (REGION_PAGES / 2);
+	       use->read > use->faults * (REGION_PAGES / 2);
 }
 
 bool hint_hurts(const struct hint_use *use, int advice, bool fits)
@@ -152,7 +159,11 @@ static void hint_describe_random(const struct hint_use *use, u64 window, struct 
 {
 	u64 reads = use->faults < hint_ordered(use) ? use->faults : hint_ordered(use);
 
-	say_text(say, "the program reads it in order, ");
+	/* Reads at random that fill a range between two scans leave runs, too. */
+	if (hint_jumps(use) && use->medium_pages > use->long_pages)
+		say_text(say, "the program reads runs of pages, ");
+	else
+		say_text(say, "the program reads it in order, ");
 	say_number(say, reads);
 	say_text(say, " reads of 4 KB");
 	if (window < 2)

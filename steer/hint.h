@@ -59,8 +59,8 @@ void hint_count(struct hint_use *use, const struct hm_touch *runs, u32 n, const 
 		u64 first);
 /*
  * A scan has reached the end of the mapping. @now: the counters of the process. The first scan also
- * finds pages that were mapped before the hint, so its counts are dropped. A fault for each page
- * that became mapped elsewhere is not counted: it may be a fault there.
+ * finds pages that were mapped before the hint, so its counts are dropped. For each page that became
+ * mapped elsewhere, a fault and the read of a page are not counted: they may belong to that page.
  */
 void hint_end_pass(struct hint_use *use, const struct hint_counters *now);
 /* Return whether a mapping fits into memory beside others. @memory: bytes; 0 = not known */

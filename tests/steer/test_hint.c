@@ -45,6 +45,8 @@ static void random_hint_hurts_in_order(void **state)
 	/* Runs of 256 KB at random places are read page by page, too. */
 	use = places(100, 64, 6400, 6400);
 	assert_true(hint_hurts(&use, MADV_RANDOM, true));
+	hint_describe(&use, MADV_RANDOM, 0, text, sizeof(text));
+	assert_string_equal(text, "the program reads runs of pages, 6400 reads of 4 KB");
 }
 
 static void sequential_hint_hurts_single_places(void **state)
@@ -69,6 +71,11 @@ static void huge_hint_hurts_single_places(void **state)
 	assert_true(hint_hurts(&use, MADV_HUGEPAGE, false));
 	assert_false(hint_hurts(&use, MADV_HUGEPAGE, true));
 	use = places(100, 990, 100, 100 * 1024);
+	assert_false(hint_hurts(&use, MADV_HUGEPAGE, false));
+	/* Most of the file is cached. Each other place reads two regions. */
+	use = places(100, 512, 30, 30 * 1024);
+	assert_true(hint_hurts(&use, MADV_HUGEPAGE, false));
+	use = places(100, 512, 10, 10 * 1024);
 	assert_false(hint_hurts(&use, MADV_HUGEPAGE, false));
 }
 
@@ -119,6 +126,23 @@ static void faults_elsewhere_do_not_count(void **state)
 		end_pass(&use, &stream, &now);
 	}
 	assert_false(hint_hurts(&use, MADV_RANDOM, false));
+}
+
+/* The program also reads another mapping in order, with few faults. */
+static void reads_elsewhere_do_not_count(void **state)
+{
+	const u64 elsewhere = 100000;
+	struct hint_use use = {};
+	u32 i;
+
+	hint_end_pass(&use, &(struct hint_counters){});
+	for (i = 0; i < 100; i++)
+		hint_count(&use, &(struct hm_touch){ 1000 * i, 1000 * i + 16 }, 1, seen, 0);
+	hint_end_pass(&use, &(struct hint_counters){ .faults = elsewhere + 100,
+						     .read = elsewhere + 1600,
+						     .mapped = elsewhere + 1600 });
+	assert_false(hint_hurts(&use, MADV_SEQUENTIAL, false));
+	assert_false(hint_hurts(&use, MADV_HUGEPAGE, false));
 }
 
 /* Each scan finds a part of a slow stream, which begins behind the last one. */
@@ -310,6 +334,7 @@ int main(void)
 		cmocka_unit_test(pages_before_the_first_scan_do_not_count),
 		cmocka_unit_test(latest_accesses_count_most),
 		cmocka_unit_test(faults_elsewhere_do_not_count),
+		cmocka_unit_test(reads_elsewhere_do_not_count),
 		cmocka_unit_test(slow_stream_is_no_place),
 		cmocka_unit_test(report_comes_again_when_counts_double),
 		cmocka_unit_test(cost_is_reported_test),
