@@ -4,16 +4,21 @@
 #include "reader.h"
 #include "say.h"
 
+#include <string.h>
 #include <sys/sysmacros.h>
 
 /* btrfs names its settings after a count of its mounts. */
 #define BTRFS_MOUNTS 64u
+/* The upper directory of an overlayfs, or the last of its lower directories if it has none. */
+#define DEVICE_MAIN UINT32_MAX
+/* So many layers of an overlayfs are examined. */
+#define DEVICE_LAYERS 16u
 
 /**
  * struct mount - a line of /proc/self/mountinfo
  * @dev: of the file system
  * @type: of the file system
- * @below: for an overlayfs: its upper directory, or the last of its lower directories
+ * @below: for an overlayfs: the directory of a layer; "" = it has fewer layers
  */
 struct mount {
 	uint64_t dev;
@@ -40,55 +45,66 @@ static size_t device_prefix(const char *path, const char *prefix)
 	return n == 1 || path[n] == '/' || !path[n] ? n : 0;
 }
 
-/* Read the value of an option up to a comma. If it is a list of directories, keep the last one. */
+/* Read the value of an option up to a comma, or one directory of a list up to a colon. */
 static int device_option(struct reader *reader, char *value, size_t size)
 {
 	size_t n = 0;
 	int c;
 
-	while ((c = reader_next(reader)) > ' ' && c != ',') {
-		if (c == ':')
-			n = 0;
-		else if (n + 1 < size)
+	while ((c = reader_next(reader)) > ' ' && c != ',' && c != ':')
+		if (n + 1 < size)
 			value[n++] = (char)c;
-	}
 	value[n] = '\0';
 	return c;
 }
 
-/* Read the options of the super block to the end of the line, and find @below of an overlayfs. */
-static int device_below(struct reader *reader, char *below, size_t size)
+static bool device_is_layer(const char *option)
 {
-	char name[16], other[512];
-	bool upper = false;
+	return device_text_is(option, "upperdir") || device_text_is(option, "lowerdir") ||
+	       device_text_is(option, "lowerdir+");
+}
+
+/*
+ * Read the options of the super block to the end of the line, and find @below of an overlayfs: the
+ * directory with this number in them, or DEVICE_MAIN.
+ */
+static int device_below(struct reader *reader, unsigned int layer, struct mount *mount)
+{
+	char name[16], directory[sizeof(mount->below)];
+	bool upper = false, is_upper, is_layer;
+	unsigned int seen = 0;
 	size_t n = 0;
 	int c;
 
 	while ((c = reader_next(reader)) >= 0 && c != '\n') {
 		if (c == ',') {
 			n = 0;
-		} else if (c != '=') {
+			continue;
+		}
+		if (c != '=') {
 			if (n + 1 < sizeof(name))
 				name[n++] = (char)c;
-		} else {
-			name[n] = '\0';
-			n = 0;
-			upper |= device_text_is(name, "upperdir");
-			if (device_text_is(name, "upperdir") ||
-			    (!upper && (device_text_is(name, "lowerdir") ||
-					device_text_is(name, "lowerdir+"))))
-				c = device_option(reader, below, size);
-			else
-				c = device_option(reader, other, sizeof(other));
-			if (c < 0 || c == '\n')
-				break;
+			continue;
 		}
+		name[n] = '\0';
+		n = 0;
+		is_upper = device_text_is(name, "upperdir");
+		is_layer = device_is_layer(name);
+		upper |= is_upper;
+		do {
+			c = device_option(reader, directory, sizeof(directory));
+			if (is_layer &&
+			    (layer == DEVICE_MAIN ? is_upper == upper : seen++ == layer))
+				memcpy(mount->below, directory, sizeof(directory));
+		} while (c == ':');
+		if (c < 0 || c == '\n')
+			break;
 	}
 	return c;
 }
 
 /* Find the mount of a file system, or with a path the one that the path lies in. */
-static bool device_mount(uint64_t dev, const char *path, struct mount *found)
+static bool device_mount(uint64_t dev, const char *path, unsigned int layer, struct mount *found)
 {
 	char point[512], word[16];
 	struct reader reader;
@@ -116,7 +132,7 @@ static bool device_mount(uint64_t dev, const char *path, struct mount *found)
 		reader_word(&reader, mount.type, sizeof(mount.type));
 		c = reader_word(&reader, word, sizeof(word)); /* the source */
 		if (c == ' ')
-			c = device_below(&reader, mount.below, sizeof(mount.below));
+			c = device_below(&reader, layer, &mount);
 		n = path ? device_prefix(path, point) : mount.dev == dev;
 		/* A later mount at the same place covers the earlier one. */
 		if (!n || n < length)
@@ -128,12 +144,15 @@ static bool device_mount(uint64_t dev, const char *path, struct mount *found)
 	return found->type[0];
 }
 
-/* Find the mount that holds the data of a file system. A container may not show it. */
-static bool device_lowest(uint64_t dev, struct mount *mount)
+/*
+ * Find the mount that holds the data of a file system, or of one layer of an overlayfs. A container
+ * may not show it.
+ */
+static bool device_lowest(uint64_t dev, unsigned int layer, struct mount *mount)
 {
 	unsigned int depth;
 
-	if (!device_mount(dev, NULL, mount))
+	if (!device_mount(dev, NULL, layer, mount))
 		return false;
 	for (depth = 0; depth < 4 && device_text_is(mount->type, "overlay"); depth++) {
 		char path[sizeof(mount->below)];
@@ -141,7 +160,7 @@ static bool device_lowest(uint64_t dev, struct mount *mount)
 
 		say_into(&say, path, sizeof(path));
 		say_text(&say, mount->below);
-		if (path[0] != '/' || !device_mount(0, path, mount))
+		if (path[0] != '/' || !device_mount(0, path, DEVICE_MAIN, mount))
 			return false;
 	}
 	return !device_text_is(mount->type, "overlay");
@@ -193,26 +212,33 @@ uint64_t device_read_ahead_kb(uint64_t dev)
 	uint64_t kb = device_kb(dev);
 	struct mount mount;
 
-	if (!kb && device_lowest(dev, &mount))
+	if (!kb && device_lowest(dev, DEVICE_MAIN, &mount))
 		kb = device_text_is(mount.type, "btrfs") ? device_btrfs_kb() : device_kb(mount.dev);
 	return kb ? kb : DEVICE_READ_AHEAD_KB;
 }
 
+static bool device_is_disk(const struct mount *mount)
+{
+	if (!major(mount->dev))
+		return device_text_is(mount->type, "btrfs");
+	return !(mount->type[0] == 'f' && mount->type[1] == 'u' && mount->type[2] == 's' &&
+		 mount->type[3] == 'e');
+}
+
 bool device_is_local(uint64_t dev)
 {
-	struct mount mount;
+	struct mount mount, lowest;
+	unsigned int layer;
 
-	if (!device_mount(dev, NULL, &mount))
+	if (!device_mount(dev, NULL, DEVICE_MAIN, &mount))
 		return false;
-	if (device_text_is(mount.type, "overlay")) {
-		struct mount lowest;
-
-		if (!device_lowest(dev, &lowest))
+	if (!device_text_is(mount.type, "overlay"))
+		return device_is_disk(&mount);
+	if (!device_lowest(dev, DEVICE_MAIN, &lowest))
+		return true;
+	/* A file may lie in any layer. */
+	for (layer = 0; device_is_disk(&lowest); layer++)
+		if (layer == DEVICE_LAYERS || !device_lowest(dev, layer, &lowest))
 			return true;
-		mount = lowest;
-	}
-	if (!major(mount.dev))
-		return device_text_is(mount.type, "btrfs");
-	return !(mount.type[0] == 'f' && mount.type[1] == 'u' && mount.type[2] == 's' &&
-		 mount.type[3] == 'e');
+	return false;
 }

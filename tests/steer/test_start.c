@@ -473,25 +473,50 @@ static void devices_are_found(void)
 	CHECK(!umount(top) && !rmdir(top));
 }
 
+/* Show these lines in /proc/self/mountinfo of this process. Returns false if that is not possible. */
+static bool show_mounts(const char *lines)
+{
+	char path[] = "/tmp/hugemap-mountinfo-XXXXXX";
+	int fd = mkstemp(path);
+	bool shown;
+
+	CHECK(fd >= 0 && write(fd, lines, strlen(lines)) == (ssize_t)strlen(lines) && !close(fd));
+	shown = !unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+		!mount(path, "/proc/self/mountinfo", NULL, MS_BIND, NULL);
+	if (!shown)
+		fprintf(stderr, "skipped: nothing can be mounted here\n");
+	CHECK(!unlink(path));
+	return shown;
+}
+
 /* The kernel engine has its own cache and read-ahead, so files on its mounts are not steered. */
 static void mounts_of_hugemap_are_not_steered(void)
 {
-	static const char lines[] = "40 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
-				    "41 40 0:77 / /mnt/fast rw - hugemap /data rw,pool=16M\n"
-				    "42 40 0:78 / /mnt/data rw - btrfs /dev/sdb rw\n";
-	char path[] = "/tmp/hugemap-mountinfo-XXXXXX";
-	int fd = mkstemp(path);
-
-	CHECK(fd >= 0 && write(fd, lines, sizeof(lines) - 1) == sizeof(lines) - 1 && !close(fd));
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount(path, "/proc/self/mountinfo", NULL, MS_BIND, NULL)) {
-		fprintf(stderr, "skipped: nothing can be mounted here\n");
-		CHECK(!unlink(path));
+	if (!show_mounts("40 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+			 "41 40 0:77 / /mnt/fast rw - hugemap /data rw,pool=16M\n"
+			 "42 40 0:78 / /mnt/data rw - btrfs /dev/sdb rw\n"))
 		return;
-	}
 	CHECK(device_is_local(makedev(8, 1)) && device_is_local(makedev(0, 78)));
 	CHECK(!device_is_local(makedev(0, 77)));
-	CHECK(!umount("/proc/self/mountinfo") && !unlink(path));
+	CHECK(!umount("/proc/self/mountinfo"));
+}
+
+/* A file of an overlayfs may lie in a layer on another machine. */
+static void layers_of_other_machines_are_not_steered(void)
+{
+	if (!show_mounts("40 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+			 "41 40 0:50 / /net rw - nfs server:/data rw,vers=4.2,addr=::1\n"
+			 "42 40 0:61 / /a rw - overlay o rw,lowerdir=/x:/y,upperdir=/u,workdir=/w\n"
+			 "43 40 0:62 / /b rw - overlay o rw,lowerdir=/x:/net/y:/z,upperdir=/u\n"
+			 "44 40 0:63 / /c rw - overlay o rw,lowerdir+=/net/x,lowerdir+=/y\n"
+			 "45 40 0:64 / /d rw - overlay o rw,lowerdir=x:y,upperdir=/net/u,a=b\n"
+			 "46 40 0:65 / /e rw - overlay o rw,lowerdir=x:y\n"))
+		return;
+	CHECK(device_is_local(makedev(0, 61)) && !device_is_local(makedev(0, 62)));
+	CHECK(!device_is_local(makedev(0, 63)) && !device_is_local(makedev(0, 64)));
+	/* The layers are not known: a container does not show them. */
+	CHECK(device_is_local(makedev(0, 65)));
+	CHECK(!umount("/proc/self/mountinfo"));
 }
 
 /* --- the caller --- */
@@ -657,6 +682,7 @@ RUN(pages_of_16_kb_are_refused)
 RUN(pages_of_64_kb_are_refused)
 RUN(devices_are_found)
 RUN(mounts_of_hugemap_are_not_steered)
+RUN(layers_of_other_machines_are_not_steered)
 RUN(large_mapping_does_not_wait)
 RUN(alone_waits)
 RUN(filter_waits)
@@ -683,6 +709,7 @@ int main(void)
 		cmocka_unit_test(pages_of_64_kb_are_refused_test),
 		cmocka_unit_test(devices_are_found_test),
 		cmocka_unit_test(mounts_of_hugemap_are_not_steered_test),
+		cmocka_unit_test(layers_of_other_machines_are_not_steered_test),
 		cmocka_unit_test(large_mapping_does_not_wait_test),
 		cmocka_unit_test(alone_waits_test),
 		cmocka_unit_test(filter_waits_test),
