@@ -248,19 +248,63 @@ static void map_moved_unknown(const struct event *event)
 	map_leave(new);
 }
 
+/*
+ * The call has moved several mappings. The event has a room for the first one only, so this one is
+ * not steered at its new place, and its advice is taken back.
+ */
+static void map_moved_along(struct map *map, const struct event *event)
+{
+	u64 start = map_later(map->start, event->start);
+	u64 end = map_earlier(map_end(map), event->start + event->bytes);
+	struct map *new = NULL;
+
+	map->moving = false;
+	if (map->advised && event->room)
+		new = map_add(event->to + (start - event->start), end - start,
+			      map->offset + (start - map->start), &(struct event){});
+	if (new) {
+		map_take_pieces(new, map, start);
+		map_leave(new);
+	}
+	if (!(event->flags & MREMAP_DONTUNMAP))
+		map_cut(map, start, end);
+}
+
+/*
+ * Since Linux 6.17, mremap() moves all mappings of a range if the program gives the new address. If
+ * it shortens the range in place, some of them are gone.
+ */
+static void map_moved_others(const struct map *first, const struct event *event)
+{
+	u64 start = first ? map_end(first) : event->start;
+	bool moved = event->to != event->start && event->to_bytes == event->bytes;
+	struct map *map;
+
+	for_each_map_in(map, start, event->start + event->bytes) {
+		if (!map->moving || map->start < start)
+			continue;
+		map->compare |= !moved;
+		if (moved)
+			map_moved_along(map, event);
+	}
+}
+
 static void map_moved(const struct event *event)
 {
 	struct map *map = map_moving_at(event->start), *new = NULL;
+	u64 bytes = event->to_bytes;
 
-	map_moving(event, false);
 	map_unmapped(event->to, event->to + event->to_bytes, map);
+	map_moved_others(map, event);
+	map_moving(event, false);
 	if (!map) {
 		map_moved_unknown(event);
 		return;
 	}
+	if (event->start + event->bytes > map_end(map))
+		bytes = map_earlier(bytes, map_end(map) - event->start);
 	if (event->room)
-		new = map_add(event->to, event->to_bytes, map->offset + (event->start - map->start),
-			      event);
+		new = map_add(event->to, bytes, map->offset + (event->start - map->start), event);
 	if (new) {
 		new->shared = map->shared;
 		new->writable = map->writable;
@@ -276,10 +320,7 @@ static void map_moved(const struct event *event)
 	/* Without a room, the thread of the program takes the advice of both places back. */
 	if (event->flags & MREMAP_DONTUNMAP && event->room)
 		return;
-	if (map->start <= event->start && event->bytes >= map->bytes)
-		map_drop(map);
-	else
-		map_cut(map, event->start, event->start + event->bytes);
+	map_cut(map, event->start, event->start + event->bytes);
 }
 
 /*

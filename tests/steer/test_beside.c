@@ -500,6 +500,32 @@ static void moved_rest_has_no_advice(void)
 	WAIT_FOR(!has_flag(new, " hg"));
 }
 
+static char *map_advised_at(int fd, char *at)
+{
+	CHECK(mmap(at, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == at);
+	steer_mapped(at, SIZE, PROT_READ, MAP_SHARED, 0);
+	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
+	return at + SIZE;
+}
+
+/* Since Linux 6.17, a call of mremap() moves all mappings of a range. */
+static void moved_range_has_no_unknown_advice(void)
+{
+	char *at =
+		mmap(NULL, 4 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *second = map_advised_at(open_file(O_RDONLY), at), *new = at + 2 * SIZE;
+
+	map_advised_at(open_file(O_RDONLY), second);
+	if (steer_remap(at, 2 * SIZE, 2 * SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) != new) {
+		fprintf(stderr, "skipped: mremap() moves one mapping\n");
+		return;
+	}
+	WAIT_FOR(!events_pending() && !map_overlaps((uintptr_t)at, 2 * SIZE));
+	WAIT_FOR(!is_advised(new + SIZE));
+	steer_alone();
+	CHECK(!is_advised(new));
+}
+
 static bool child_has_flag(const char *at, const char *flag)
 {
 	pid_t child = fork();
@@ -573,6 +599,7 @@ RUN(move_of_a_part_without_memory_leaves_the_rest)
 RUN(move_with_full_table_leaves_no_advice)
 RUN(move_before_a_full_table_leaves_no_advice)
 RUN(moved_rest_has_no_advice)
+RUN(moved_range_has_no_unknown_advice)
 
 int main(void)
 {
@@ -597,6 +624,7 @@ int main(void)
 		cmocka_unit_test(move_with_full_table_leaves_no_advice_test),
 		cmocka_unit_test(move_before_a_full_table_leaves_no_advice_test),
 		cmocka_unit_test(moved_rest_has_no_advice_test),
+		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);

@@ -136,6 +136,52 @@ static void moved_mapping_is_not_cut(void)
 	CHECK(map_count() == 1 && is_orphan(find(OTHER), SIZE));
 }
 
+/* Since Linux 6.17, a call of mremap() moves all mappings of a range. */
+static void all_mappings_of_a_range_move(void)
+{
+	struct event move = { EVENT_MOVING, .start = AT, .bytes = 2 * SIZE, .to = OTHER,
+			      .to_bytes = 2 * SIZE };
+	struct map *map;
+
+	give(send_mapped(AT, SIZE, 0), HM_MODE_HUGE);
+	give(send_mapped(AT + SIZE, SIZE, 16 * MB), HM_MODE_RANDOM);
+	send(move);
+	move.kind = EVENT_MOVED;
+	send(move);
+	map = find(OTHER);
+	CHECK(map && map->bytes == SIZE && !map->orphan && map->piece[0].given == HM_MODE_HUGE);
+	map = find(OTHER + SIZE);
+	CHECK(is_orphan(map, SIZE) && map->offset == 16 * MB);
+	CHECK(map_count() == 2 && !events_lost());
+	map_drop(map);
+	map_drop(find(OTHER));
+	/* The first of them is not steered. The range ends within the second one. */
+	give(send_mapped(AT + SIZE, SIZE, 16 * MB), HM_MODE_RANDOM);
+	move.kind = EVENT_MOVING;
+	move.bytes = move.to_bytes = SIZE + SIZE / 2;
+	send(move);
+	move.kind = EVENT_MOVED;
+	send(move);
+	CHECK(is_orphan(find(OTHER + SIZE), SIZE / 2));
+	map = find(AT + SIZE + SIZE / 2);
+	CHECK(map && !map->moving && map->bytes == SIZE / 2 && map_count() == 2);
+}
+
+/* The call shortens a range of two mappings in place, so the second one is gone. */
+static void shortened_range_is_compared(void)
+{
+	struct event move = { EVENT_MOVING, .start = AT, .bytes = 2 * SIZE, .to = AT,
+			      .to_bytes = SIZE };
+
+	give(send_mapped(AT, SIZE, 0), HM_MODE_HUGE);
+	give(send_mapped(AT + SIZE, SIZE, 16 * MB), HM_MODE_RANDOM);
+	send(move);
+	move.kind = EVENT_MOVED;
+	send(move);
+	CHECK(find(AT) && find(AT)->piece[0].given == HM_MODE_HUGE);
+	CHECK(find(AT + SIZE) && events_lost() == EVENTS_LOST);
+}
+
 /* Another thread unmaps a mapping just before mremap(), which fails then. */
 static void mapping_that_stays_is_compared(void)
 {
@@ -608,6 +654,8 @@ static void refused_room_is_not_tried_again(void)
 RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_is_not_cut)
+RUN(all_mappings_of_a_range_move)
+RUN(shortened_range_is_compared)
 RUN(mapping_that_stays_is_compared)
 RUN(lost_event_ends_no_move)
 RUN(only_ended_moves_leave_advice)
@@ -639,6 +687,8 @@ int main(void)
 		cmocka_unit_test(failed_unmap_leaves_no_advice_test),
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
 		cmocka_unit_test(moved_mapping_is_not_cut_test),
+		cmocka_unit_test(all_mappings_of_a_range_move_test),
+		cmocka_unit_test(shortened_range_is_compared_test),
 		cmocka_unit_test(mapping_that_stays_is_compared_test),
 		cmocka_unit_test(lost_event_ends_no_move_test),
 		cmocka_unit_test(only_ended_moves_leave_advice_test),
