@@ -157,18 +157,44 @@ bool map_overlaps(u64 start, u64 bytes)
 	return map_next_in(0, start, start + bytes);
 }
 
-bool map_has_advised(u64 start, u64 bytes)
+/* Add a part, unless it is there already. */
+static void map_add_part(struct map_parts *parts, struct map_part part)
+{
+	struct map_part *at = parts->part;
+
+	while (at < parts->part + parts->n && (at->start != part.start || at->end != part.end))
+		at++;
+	if (at == parts->part + parts->n && parts->n < MAP_PARTS) {
+		parts->part[parts->n++] = part;
+		return;
+	}
+	if (at == parts->part + MAP_PARTS)
+		at--;
+	at->start = map_earlier(at->start, part.start);
+	at->end = map_later(at->end, part.end);
+	at->advised |= part.advised;
+}
+
+void map_find_parts(struct map_parts *parts, u64 start, u64 end)
 {
 	u32 limit = map_limit(), i;
+	bool within = false;
 
 	for (i = 0; i < limit; i++) {
-		const struct advised *at = &map_memory()->advised[i];
+		/* The monitor may clear the entry at any time. */
+		struct advised at = map_memory()->advised[i];
+		u64 last = at.start + at.bytes;
 
-		if (at->start <= start && start + bytes <= at->start + at->bytes)
-			return at->ever && !at->hinted;
+		if (at.start >= end || start >= last)
+			continue;
+		within |= at.start <= start && end <= last;
+		if (!at.hinted)
+			map_add_part(parts, (struct map_part){ map_later(start, at.start),
+							       map_earlier(end, last), at.ever });
 	}
 	/* Events that no monitor took bring none: steer_remap() and others took the advice back. */
-	return !state_is(STOPPED) && events_bring_advice();
+	if (!within && !state_is(STOPPED) && events_bring_advice())
+		map_add_part(parts, (struct map_part){ start, end, true });
 }
 
 bool map_find_advised(u64 start, u64 end, u64 *advised, u64 *bytes)

@@ -170,11 +170,30 @@ void map_child(void);
 void map_publish(const struct map *map);
 /* Return whether a range of addresses overlaps a steered mapping. Any thread may call it. */
 bool map_overlaps(u64 start, u64 bytes);
+/**
+ * struct map_part - a part of a range of addresses, in a mapping without advice from the program
+ * @start: its first address
+ * @end: its end
+ * @advised: it may have advice from the monitor
+ */
+struct map_part {
+	u64 start, end;
+	bool advised;
+};
+
+/* The last of so many parts stands for all others. */
+#define MAP_PARTS 16u
+
+struct map_parts {
+	u32 n;
+	struct map_part part[MAP_PARTS];
+};
+
 /*
- * Returns whether a range may have advice from the monitor, and has none from the program. An event
+ * Add the parts of a range that lie in steered mappings without advice from the program. An event
  * that waits may bring advice to a range that is not in the table. Any thread may call it.
  */
-bool map_has_advised(u64 start, u64 bytes);
+void map_find_parts(struct map_parts *parts, u64 start, u64 end);
 /*
  * Returns whether a range overlaps a steered mapping. @advised, @bytes: its part in the first such
  * mapping that has advice from the monitor and none from the program; unchanged if there is none.
@@ -187,6 +206,17 @@ bool map_find_advised(u64 start, u64 end, u64 *advised, u64 *bytes);
  * it.
  */
 u32 map_changes(void);
+
+/* Return whether any part may have advice from the monitor. */
+static inline bool map_parts_advised(const struct map_parts *parts)
+{
+	u32 i;
+
+	for (i = 0; i < parts->n; i++)
+		if (parts->part[i].advised)
+			return true;
+	return false;
+}
 
 static inline u64 map_end(const struct map *map)
 {

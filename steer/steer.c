@@ -253,18 +253,39 @@ void steer_unmapped(struct steer_removal removal, bool done)
 		steer_not_unmapped(removal);
 }
 
+/* Add the parts of a range that mremap() is to move. */
+static void steer_find_parts(struct map_parts *parts, const struct event *range)
+{
+	map_find_parts(parts, range->start, range->start + range->bytes);
+}
+
+/*
+ * Give all parts the same advice, so that the kernel joins their areas. Returns false if a part is
+ * not mapped.
+ */
+static bool steer_join(const struct map_parts *parts)
+{
+	uint32_t i;
+
+	for (i = 0; i < parts->n; i++)
+		if (!steer_take_back((long)parts->part[i].start,
+				     parts->part[i].end - parts->part[i].start))
+			return false;
+	return true;
+}
+
 /*
  * Take back the advice that splits the range, and call mremap(2) again. The monitor repeats its
  * advice, perhaps even between these calls.
  */
 static long steer_remap_again(const struct event *range, size_t length, int flags, void *new,
-			      bool advised)
+			      struct map_parts *parts)
 {
 	long at = -EFAULT, tries;
 
 	for (tries = 0; tries < 3 && at == -EFAULT; tries++) {
-		advised |= map_has_advised(range->start, range->bytes);
-		if (!advised || !steer_take_back((long)range->start, range->bytes))
+		steer_find_parts(parts, range);
+		if (!map_parts_advised(parts) || !steer_join(parts))
 			break;
 		at = call(SYS_mremap, (long)range->start, (long)range->bytes, (long)length, flags,
 			  (long)new, 0);
@@ -272,18 +293,42 @@ static long steer_remap_again(const struct event *range, size_t length, int flag
 	return at;
 }
 
-/*
- * Report a range before mremap(). Return whether it may have advice of the monitor. @put: whether
- * the monitor gets the event
- */
-static bool steer_put_moving(const struct event *event, bool *put)
+/* Take the advice of the monitor in a range back, which mremap() has not moved. */
+static void steer_take_back_parts(const struct map_parts *parts)
 {
-	bool advised = map_has_advised(event->start, event->bytes);
+	uint32_t i;
 
-	*put = event_put(event);
+	for (i = 0; i < parts->n; i++)
+		if (parts->part[i].advised)
+			steer_take_back((long)parts->part[i].start,
+					parts->part[i].end - parts->part[i].start);
+}
+
+/* Take the advice of a part back at its new place. The call may have changed the length. */
+static void steer_take_back_moved(const struct map_part *part, const struct event *moved)
+{
+	uint64_t start = part->start - moved->start, end = part->end - moved->start;
+
+	if (end == moved->bytes || end > moved->to_bytes)
+		end = moved->to_bytes;
+	if (part->advised && start < end)
+		steer_take_back((long)(moved->to + start), end - start);
+}
+
+/*
+ * Report a range before mremap(), and find its parts that may have advice of the monitor. Return
+ * whether the monitor gets the event.
+ */
+static bool steer_put_moving(const struct event *event, struct map_parts *parts)
+{
+	bool put;
+
+	steer_find_parts(parts, event);
+	put = event_put(event);
 	watch_wait_advice(event->start, event->bytes);
 	/* If the monitor ends now, the table is empty afterwards. */
-	return map_has_advised(event->start, event->bytes) || advised;
+	steer_find_parts(parts, event);
+	return put;
 }
 
 /*
@@ -318,29 +363,30 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
 			steer_concerns(old, old_length);
 	uint32_t ends = watch_ends(), changes = map_changes();
-	bool put = true;
-	bool advised = concerns && steer_put_moving(&event, &put);
+	struct map_parts parts = {};
+	bool put = !concerns || steer_put_moving(&event, &parts);
 	long at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new, 0);
+	uint32_t i;
 
 	/* If an event was lost, the monitor may have given first advice just before mremap(). */
 	if (concerns && map_changes() != changes)
-		advised |= map_has_advised(event.start, event.bytes);
+		steer_find_parts(&parts, &event);
 	if (at == -EFAULT && concerns)
-		at = steer_remap_again(&event, length, flags, new, advised);
+		at = steer_remap_again(&event, length, flags, new, &parts);
 	if (concerns)
-		put &= steer_put_moved(&event, at, length, flags, advised && put);
+		put &= steer_put_moved(&event, at, length, flags, put && map_parts_advised(&parts));
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
 	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third
 	 * thread may have called setuid() before CPU 1 puts MOVING.
 	 * The monitor does not know the new place either if an event is lost.
 	 */
-	if (!advised || ((put || call_failed(at)) && !watch_may_end_since(ends)))
+	if ((put || call_failed(at)) && !watch_may_end_since(ends))
 		return (void *)at;
-	if (!call_failed(at))
-		steer_take_back(at, length);
+	for (i = 0; i < parts.n && !call_failed(at); i++)
+		steer_take_back_moved(&parts.part[i], &event);
 	if (call_failed(at) || flags & MREMAP_DONTUNMAP)
-		steer_take_back((long)old, old_length);
+		steer_take_back_parts(&parts);
 	return (void *)at;
 }
 

@@ -49,13 +49,21 @@ static char *move_and_stop(size_t length, int flags, char **old)
 	return new;
 }
 
+static bool may_have_advice(u64 start, u64 bytes)
+{
+	struct map_parts parts = {};
+
+	map_find_parts(&parts, start, start + bytes);
+	return map_parts_advised(&parts);
+}
+
 static void moved_mapping_has_no_advice_without_monitor(void)
 {
 	char *old, *new = move_and_stop(SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, &old);
 
 	CHECK((intptr_t)new > 0 && !has_flag(new + SIZE - PAGE, " hg"));
 	/* MOVED waits for the next monitor, and brings no advice. */
-	CHECK(events_bring_advice() && !map_has_advised((uintptr_t)new, SIZE));
+	CHECK(events_bring_advice() && !may_have_advice((uintptr_t)new, SIZE));
 	/* The old place of the file keeps its flags, too. */
 	new = move_and_stop(SIZE, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, &old);
 	CHECK((intptr_t)new > 0 && !has_flag(new + SIZE - PAGE, " hg"));
@@ -366,15 +374,13 @@ static void lost_event_of_move_leaves_no_advice(void)
 static uint32_t looks_left;
 
 /* The thread that calls mremap() calls this function. */
-bool __wrap_map_has_advised(uint64_t start, uint64_t bytes)
+void __wrap_map_find_parts(struct map_parts *parts, u64 start, u64 end)
 {
-	bool found = __real_map_has_advised(start, bytes);
-
+	__real_map_find_parts(parts, start, end);
 	if (looks_left && !--looks_left) {
-		CHECK(!madvise((void *)start, bytes, MADV_RANDOM));
+		CHECK(!madvise((void *)start, end - start, MADV_RANDOM));
 		give_first_advice();
 	}
-	return found;
 }
 
 /*
@@ -526,6 +532,65 @@ static void moved_range_has_no_unknown_advice(void)
 	CHECK(!is_advised(new));
 }
 
+/* Reserve addresses for two mappings of the whole file. */
+static char *reserve_two(void)
+{
+	char *at =
+		mmap(NULL, 2 * SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	CHECK(at != MAP_FAILED);
+	return at;
+}
+
+/* Map a half of the file, and report that. */
+static void map_half(int fd, char *at, size_t offset)
+{
+	CHECK(mmap(at, SIZE / 2, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)offset) == at);
+	steer_mapped(at, SIZE / 2, PROT_READ, MAP_SHARED, (off_t)offset);
+}
+
+/* Map a file by two calls, and read it until the monitor has given advice for both parts. */
+static char *map_by_halves(char *at)
+{
+	int fd = open_file(O_RDONLY);
+
+	map_half(fd, at, 0);
+	map_half(fd, at + SIZE / 2, SIZE / 2);
+	IN_ORDER_UNTIL(at, false,
+		       has_flag(at + SIZE / 2 - PAGE, " hg") && has_flag(at + SIZE - PAGE, " hg"));
+	return at;
+}
+
+/* The kernel has one area for both mappings without advice, and several with it. */
+static void advised_neighbour_does_not_hinder_a_move(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at = reserve_two();
+
+	map_half(fd, at, 0);
+	map_half(fd, at + SIZE / 2, SIZE / 2);
+	WAIT_FOR(told_of(at) && told_of(at + SIZE / 2));
+	hold_monitor();
+	/* As if the monitor had given the advice. */
+	CHECK(!madvise(at, SIZE / 2, MADV_HUGEPAGE));
+	give_first_advice();
+	CHECK((intptr_t)steer_remap(at, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL) > 0);
+	release_monitor();
+}
+
+/* The event of a move of two mappings is lost. */
+static void lost_event_of_two_mappings_leaves_no_advice(void)
+{
+	char *at = map_by_halves(reserve_two()), *new = reserve_two();
+
+	hold_monitor();
+	fill_ring(1);
+	new = steer_remap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new);
+	CHECK((intptr_t)new > 0);
+	CHECK(!has_flag(new + SIZE / 2 - PAGE, " hg") && !has_flag(new + SIZE - PAGE, " hg"));
+	release_monitor();
+}
+
 static bool child_has_flag(const char *at, const char *flag)
 {
 	pid_t child = fork();
@@ -599,6 +664,8 @@ RUN(move_of_a_part_without_memory_leaves_the_rest)
 RUN(move_with_full_table_leaves_no_advice)
 RUN(move_before_a_full_table_leaves_no_advice)
 RUN(moved_rest_has_no_advice)
+RUN(advised_neighbour_does_not_hinder_a_move)
+RUN(lost_event_of_two_mappings_leaves_no_advice)
 RUN(moved_range_has_no_unknown_advice)
 
 int main(void)
@@ -624,6 +691,8 @@ int main(void)
 		cmocka_unit_test(move_with_full_table_leaves_no_advice_test),
 		cmocka_unit_test(move_before_a_full_table_leaves_no_advice_test),
 		cmocka_unit_test(moved_rest_has_no_advice_test),
+		cmocka_unit_test(advised_neighbour_does_not_hinder_a_move_test),
+		cmocka_unit_test(lost_event_of_two_mappings_leaves_no_advice_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 	};
 

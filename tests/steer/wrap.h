@@ -33,8 +33,8 @@ void __wrap_events_sleep(uint32_t word, uint64_t ns, enum sleep kind);
 void __real_watch_wait_advice(uint64_t start, uint64_t bytes);
 void __wrap_watch_wait_advice(uint64_t start, uint64_t bytes);
 
-bool __real_map_has_advised(uint64_t start, uint64_t bytes);
-bool __wrap_map_has_advised(uint64_t start, uint64_t bytes);
+void __real_map_find_parts(struct map_parts *parts, uint64_t start, uint64_t end);
+void __wrap_map_find_parts(struct map_parts *parts, uint64_t start, uint64_t end);
 
 bool __real_state_change(enum state from, enum state to);
 bool __wrap_state_change(enum state from, enum state to);
