@@ -249,42 +249,55 @@ static void map_moved_unknown(const struct event *event)
 }
 
 /*
- * The call has moved several mappings. The event has a room for the first one only, so this one is
- * not steered at its new place, and its advice is taken back.
+ * Return the end of a mapping at its new place. The last mapping of a range has the new length of
+ * the range: it has grown, or it is shorter.
+ */
+static u64 map_moved_end(const struct map *map, const struct event *event)
+{
+	u64 bytes = map_end(map) - event->start;
+
+	if (bytes >= event->bytes || bytes > event->to_bytes)
+		bytes = event->to_bytes;
+	return event->to + bytes;
+}
+
+/*
+ * The call has moved several mappings, or the last of them has grown in place. The event has a room
+ * for the first one only, so this one is not steered any more, and its advice is taken back.
  */
 static void map_moved_along(struct map *map, const struct event *event)
 {
-	u64 start = map_later(map->start, event->start);
-	u64 end = map_earlier(map_end(map), event->start + event->bytes);
+	u64 start = map_later(map->start, event->start), end = map_moved_end(map, event);
+	u64 to = event->to + (start - event->start);
 	struct map *new = NULL;
 
 	map->moving = false;
-	if (map->advised && event->room)
-		new = map_add(event->to + (start - event->start), end - start,
-			      map->offset + (start - map->start), &(struct event){});
+	if (map->advised && event->room && to < end)
+		new = map_add(to, end - to, map->offset + (start - map->start), &(struct event){});
 	if (new) {
 		map_take_pieces(new, map, start);
 		map_leave(new);
 	}
 	if (!(event->flags & MREMAP_DONTUNMAP))
-		map_cut(map, start, end);
+		map_cut(map, start, map_earlier(map_end(map), event->start + event->bytes));
 }
 
 /*
- * Since Linux 6.17, mremap() moves all mappings of a range if the program gives the new address. If
- * it shortens the range in place, some of them are gone.
+ * Several mappings move together if the kernel has one area of them. Since Linux 6.17, mremap()
+ * moves all mappings of a range if the program gives the new address. A range that stays in place
+ * may be shorter, and some of its mappings are gone.
  */
 static void map_moved_others(const struct map *first, const struct event *event)
 {
-	u64 start = first ? map_end(first) : event->start;
-	bool moved = event->to != event->start && event->to_bytes == event->bytes;
+	u64 start = first ? map_end(first) : event->start, end = event->start + event->bytes;
+	bool moved = event->to != event->start, grown = event->to_bytes > event->bytes;
 	struct map *map;
 
-	for_each_map_in(map, start, event->start + event->bytes) {
+	for_each_map_in(map, start, end) {
 		if (!map->moving || map->start < start)
 			continue;
 		map->compare |= !moved;
-		if (moved)
+		if (moved || (grown && map_end(map) >= end))
 			map_moved_along(map, event);
 	}
 }
@@ -292,7 +305,6 @@ static void map_moved_others(const struct map *first, const struct event *event)
 static void map_moved(const struct event *event)
 {
 	struct map *map = map_moving_at(event->start), *new = NULL;
-	u64 bytes = event->to_bytes;
 
 	map_unmapped(event->to, event->to + event->to_bytes, map);
 	map_moved_others(map, event);
@@ -301,10 +313,9 @@ static void map_moved(const struct event *event)
 		map_moved_unknown(event);
 		return;
 	}
-	if (event->start + event->bytes > map_end(map))
-		bytes = map_earlier(bytes, map_end(map) - event->start);
 	if (event->room)
-		new = map_add(event->to, bytes, map->offset + (event->start - map->start), event);
+		new = map_add(event->to, map_moved_end(map, event) - event->to,
+			      map->offset + (event->start - map->start), event);
 	if (new) {
 		new->shared = map->shared;
 		new->writable = map->writable;

@@ -5,6 +5,7 @@
  */
 #include "common.h"
 
+#include "area.h"
 #include "call.h"
 #include "map.h"
 #include "room.h"
@@ -549,15 +550,24 @@ static void map_half(int fd, char *at, size_t offset)
 	steer_mapped(at, SIZE / 2, PROT_READ, MAP_SHARED, (off_t)offset);
 }
 
-/* Map a file by two calls, and read it until the monitor has given advice for both parts. */
+static bool is_one_area(const char *at, size_t bytes)
+{
+	struct area area;
+
+	return area_find((uintptr_t)at, &area) && area.end == (uintptr_t)at + bytes;
+}
+
+/*
+ * Map a file by two calls, and read it until both parts have the same advice of the monitor. The
+ * kernel joins them to one area then.
+ */
 static char *map_by_halves(char *at)
 {
 	int fd = open_file(O_RDONLY);
 
 	map_half(fd, at, 0);
 	map_half(fd, at + SIZE / 2, SIZE / 2);
-	IN_ORDER_UNTIL(at, false,
-		       has_flag(at + SIZE / 2 - PAGE, " hg") && has_flag(at + SIZE - PAGE, " hg"));
+	IN_ORDER_UNTIL(at, false, has_flag(at, " hg") && is_one_area(at, SIZE));
 	return at;
 }
 
@@ -589,6 +599,28 @@ static void lost_event_of_two_mappings_leaves_no_advice(void)
 	CHECK((intptr_t)new > 0);
 	CHECK(!has_flag(new + SIZE / 2 - PAGE, " hg") && !has_flag(new + SIZE - PAGE, " hg"));
 	release_monitor();
+}
+
+/* The kernel has one area of both mappings, because they have the same advice. */
+static void grown_range_has_no_advice_after_the_monitor(void)
+{
+	char *at = map_by_halves(reserve_two());
+	char *new = steer_remap(at, SIZE, SIZE + MB, MREMAP_MAYMOVE, NULL);
+
+	CHECK((intptr_t)new > 0);
+	steer_alone();
+	CHECK(!has_flag(new, " hg") && !has_flag(new + SIZE - PAGE, " hg"));
+	CHECK(!has_flag(new + SIZE, " hg"));
+}
+
+static void range_grown_in_place_has_no_advice_after_the_monitor(void)
+{
+	char *at = map_by_halves(reserve_two());
+
+	CHECK(!munmap(at + SIZE, MB));
+	CHECK(steer_remap(at, SIZE, SIZE + MB, 0, NULL) == at);
+	steer_alone();
+	CHECK(!has_flag(at + SIZE - PAGE, " hg") && !has_flag(at + SIZE, " hg"));
 }
 
 static bool child_has_flag(const char *at, const char *flag)
@@ -666,6 +698,8 @@ RUN(move_before_a_full_table_leaves_no_advice)
 RUN(moved_rest_has_no_advice)
 RUN(advised_neighbour_does_not_hinder_a_move)
 RUN(lost_event_of_two_mappings_leaves_no_advice)
+RUN(grown_range_has_no_advice_after_the_monitor)
+RUN(range_grown_in_place_has_no_advice_after_the_monitor)
 RUN(moved_range_has_no_unknown_advice)
 
 int main(void)
@@ -693,6 +727,8 @@ int main(void)
 		cmocka_unit_test(moved_rest_has_no_advice_test),
 		cmocka_unit_test(advised_neighbour_does_not_hinder_a_move_test),
 		cmocka_unit_test(lost_event_of_two_mappings_leaves_no_advice_test),
+		cmocka_unit_test(grown_range_has_no_advice_after_the_monitor_test),
+		cmocka_unit_test(range_grown_in_place_has_no_advice_after_the_monitor_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 	};
 

@@ -167,6 +167,40 @@ static void all_mappings_of_a_range_move(void)
 	CHECK(map && !map->moving && map->bytes == SIZE / 2 && map_count() == 2);
 }
 
+/* Two mappings of one area move, and the call changes the length of the range. */
+static void move_two(u64 to, u64 bytes)
+{
+	struct event move = { EVENT_MOVING, .start = AT, .bytes = 2 * SIZE, .to = to,
+			      .to_bytes = bytes };
+
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	give(send_mapped(AT + SIZE, SIZE, SIZE), HM_MODE_RANDOM);
+	send(move);
+	move.kind = EVENT_MOVED;
+	send(move);
+}
+
+static void last_mapping_of_a_range_grows(void)
+{
+	move_two(OTHER, 2 * SIZE + MB);
+	CHECK(find(OTHER)->bytes == SIZE && is_orphan(find(OTHER + SIZE), SIZE + MB));
+	CHECK(map_count() == 2);
+	send((struct event){ EVENT_UNMAPPING, .start = OTHER, .bytes = 3 * SIZE });
+	move_two(AT, 2 * SIZE + MB);
+	CHECK(find(AT)->bytes == SIZE && !find(AT)->orphan && !find(AT)->moving);
+	CHECK(is_orphan(find(AT + SIZE), SIZE + MB) && map_count() == 2);
+}
+
+static void moved_range_is_shortened(void)
+{
+	move_two(OTHER, SIZE + MB);
+	CHECK(find(OTHER)->bytes == SIZE && is_orphan(find(OTHER + SIZE), MB));
+	CHECK(map_count() == 2);
+	send((struct event){ EVENT_UNMAPPING, .start = OTHER, .bytes = 3 * SIZE });
+	move_two(OTHER, SIZE / 2);
+	CHECK(find(OTHER)->bytes == SIZE / 2 && map_count() == 1);
+}
+
 /* The call shortens a range of two mappings in place, so the second one is gone. */
 static void shortened_range_is_compared(void)
 {
@@ -663,6 +697,8 @@ RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_is_not_cut)
 RUN(all_mappings_of_a_range_move)
+RUN(last_mapping_of_a_range_grows)
+RUN(moved_range_is_shortened)
 RUN(shortened_range_is_compared)
 RUN(mapping_that_stays_is_compared)
 RUN(lost_event_ends_no_move)
@@ -696,6 +732,8 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
 		cmocka_unit_test(moved_mapping_is_not_cut_test),
 		cmocka_unit_test(all_mappings_of_a_range_move_test),
+		cmocka_unit_test(last_mapping_of_a_range_grows_test),
+		cmocka_unit_test(moved_range_is_shortened_test),
 		cmocka_unit_test(shortened_range_is_compared_test),
 		cmocka_unit_test(mapping_that_stays_is_compared_test),
 		cmocka_unit_test(lost_event_ends_no_move_test),
