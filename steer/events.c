@@ -30,6 +30,7 @@ static uint64_t advised; /* events up to the last one with @advised */
 static uint32_t word; /* one more for each event, WAKE more for each wake-up */
 static uint32_t sleeps; /* enum sleep: the reader sleeps, or is about to */
 static unsigned int lost; /* EVENTS_LOST, EVENTS_LOST_MOVE, EVENTS_LOST_HINT */
+static uint64_t lost_hint_at; /* events that were put before the last lost hint */
 
 /* Return the turn at which a slot is free for the event of that number. Turns begin with 0. */
 static uint64_t events_turn_of(uint64_t number)
@@ -75,18 +76,20 @@ static void events_wake_for(enum event_kind kind)
 	}
 }
 
-/* @count: events up to one with advice */
-static void events_note_advised(uint64_t count)
+/* Raise a count of events. */
+static void events_raise(uint64_t *count, uint64_t to)
 {
-	uint64_t seen = __atomic_load_n(&advised, __ATOMIC_RELAXED);
+	uint64_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
 
-	while (seen < count && !__atomic_compare_exchange_n(&advised, &seen, count, true,
-							    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	while (seen < to && !__atomic_compare_exchange_n(count, &seen, to, true, __ATOMIC_SEQ_CST,
+							 __ATOMIC_RELAXED))
 		;
 }
 
 void events_lose(unsigned int kinds)
 {
+	if (kinds >= EVENTS_LOST_HINT)
+		events_raise(&lost_hint_at, __atomic_load_n(&head, __ATOMIC_SEQ_CST));
 	__atomic_or_fetch(&lost, kinds, __ATOMIC_SEQ_CST);
 	events_wake();
 }
@@ -121,7 +124,7 @@ bool event_put(const struct event *event)
 			break;
 	}
 	if (event->advised)
-		events_note_advised(at + 1);
+		events_raise(&advised, at + 1);
 	events_slot(at)->event = *event;
 	__atomic_store_n(&events_slot(at)->turn, events_turn_of(at) + 1, __ATOMIC_RELEASE);
 	events_wake_for(event->kind);
@@ -189,7 +192,13 @@ uint32_t events_backlog(void)
 
 unsigned int events_lost(void)
 {
-	return __atomic_exchange_n(&lost, 0, __ATOMIC_ACQ_REL);
+	unsigned int kinds = __atomic_exchange_n(&lost, 0, __ATOMIC_ACQ_REL), later = 0;
+
+	if (tail < __atomic_load_n(&lost_hint_at, __ATOMIC_SEQ_CST))
+		later = kinds & ~(EVENTS_LOST | EVENTS_LOST_MOVE);
+	if (later)
+		__atomic_or_fetch(&lost, later, __ATOMIC_SEQ_CST);
+	return kinds & ~later;
 }
 
 void events_clear(void)
@@ -199,7 +208,7 @@ void events_clear(void)
 	/* In a child of fork(), each page that is written costs a page fault. */
 	for (i = 0; i < SLOTS && i < head; i++)
 		events_slot(i)->turn = 0;
-	head = tail = done = advised = 0;
+	head = tail = done = advised = lost_hint_at = 0;
 	sleeps = 0;
 	lost = 0;
 }

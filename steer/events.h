@@ -75,7 +75,14 @@ bool events_bring_advice(void);
 bool events_inherited(uint64_t start, uint64_t end);
 /* Returns how many are not carried out yet. */
 uint32_t events_backlog(void);
-/* Returns which kinds of events were lost since the last call. */
+/*
+ * For the reader: returns which kinds of events were lost since the last call. A lost hint is
+ * reported when the reader has taken all events that were put before it.
+ *
+ * CPU 1 (program): takes a slot for MADV_NORMAL, and has not written it yet.
+ * CPU 2 (program): fills the ring; loses MADV_RANDOM.
+ * CPU 0 (monitor): treats all mappings as hinted; takes MADV_NORMAL. That must not end the lost hint.
+ */
 unsigned int events_lost(void);
 /* Reset the ring in a child of fork(). */
 void events_clear(void);
