@@ -61,12 +61,13 @@ static int device_option(struct reader *reader, char *value, size_t size)
 static bool device_is_layer(const char *option)
 {
 	return device_text_is(option, "upperdir") || device_text_is(option, "lowerdir") ||
-	       device_text_is(option, "lowerdir+");
+	       device_text_is(option, "lowerdir+") || device_text_is(option, "datadir+");
 }
 
 /*
  * Read the options of the super block to the end of the line, and find @below of an overlayfs: the
- * directory with this number in them, or DEVICE_MAIN.
+ * directory with this number in them, or DEVICE_MAIN. An empty name lies between directories for
+ * data only and the others.
  */
 static int device_below(struct reader *reader, unsigned int layer, struct mount *mount)
 {
@@ -93,7 +94,7 @@ static int device_below(struct reader *reader, unsigned int layer, struct mount 
 		upper |= is_upper;
 		do {
 			c = device_option(reader, directory, sizeof(directory));
-			if (is_layer &&
+			if (is_layer && directory[0] &&
 			    (layer == DEVICE_MAIN ? is_upper == upper : seen++ == layer))
 				memcpy(mount->below, directory, sizeof(directory));
 		} while (c == ':');
@@ -145,15 +146,13 @@ static bool device_mount(uint64_t dev, const char *path, unsigned int layer, str
 }
 
 /*
- * Find the mount that holds the data of a file system, or of one layer of an overlayfs. A container
- * may not show it.
+ * Go from an overlayfs to the mount that holds the data of the layer in @below. A container may not
+ * show it.
  */
-static bool device_lowest(uint64_t dev, unsigned int layer, struct mount *mount)
+static bool device_descend(struct mount *mount)
 {
 	unsigned int depth;
 
-	if (!device_mount(dev, NULL, layer, mount))
-		return false;
 	for (depth = 0; depth < 4 && device_text_is(mount->type, "overlay"); depth++) {
 		char path[sizeof(mount->below)];
 		struct say say;
@@ -164,6 +163,12 @@ static bool device_lowest(uint64_t dev, unsigned int layer, struct mount *mount)
 			return false;
 	}
 	return !device_text_is(mount->type, "overlay");
+}
+
+/* Find the mount that holds the data of a file system, or of the main layer of an overlayfs. */
+static bool device_lowest(uint64_t dev, struct mount *mount)
+{
+	return device_mount(dev, NULL, DEVICE_MAIN, mount) && device_descend(mount);
 }
 
 static uint64_t device_setting(const char *before, uint64_t a, uint64_t b, const char *after)
@@ -212,7 +217,7 @@ uint64_t device_read_ahead_kb(uint64_t dev)
 	uint64_t kb = device_kb(dev);
 	struct mount mount;
 
-	if (!kb && device_lowest(dev, DEVICE_MAIN, &mount))
+	if (!kb && device_lowest(dev, &mount))
 		kb = device_text_is(mount.type, "btrfs") ? device_btrfs_kb() : device_kb(mount.dev);
 	return kb ? kb : DEVICE_READ_AHEAD_KB;
 }
@@ -225,20 +230,33 @@ static bool device_is_disk(const struct mount *mount)
 		 mount->type[3] == 'e');
 }
 
+/*
+ * A file may lie in any layer of an overlayfs. A layer that is not found may be on another machine.
+ * A container finds none of its layers. @found: the main one was found
+ */
+static bool device_layers_are_local(uint64_t dev, bool found)
+{
+	struct mount mount;
+	unsigned int layer;
+
+	for (layer = 0; layer < DEVICE_LAYERS; layer++) {
+		if (!device_mount(dev, NULL, layer, &mount))
+			return false;
+		if (!mount.below[0])
+			return true;
+		if (device_descend(&mount) ? !device_is_disk(&mount) : found)
+			return false;
+	}
+	return true;
+}
+
 bool device_is_local(uint64_t dev)
 {
-	struct mount mount, lowest;
-	unsigned int layer;
+	struct mount mount;
 
 	if (!device_mount(dev, NULL, DEVICE_MAIN, &mount))
 		return false;
 	if (!device_text_is(mount.type, "overlay"))
 		return device_is_disk(&mount);
-	if (!device_lowest(dev, DEVICE_MAIN, &lowest))
-		return true;
-	/* A file may lie in any layer. */
-	for (layer = 0; device_is_disk(&lowest); layer++)
-		if (layer == DEVICE_LAYERS || !device_lowest(dev, layer, &lowest))
-			return true;
-	return false;
+	return device_layers_are_local(dev, device_descend(&mount));
 }

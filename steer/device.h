@@ -13,8 +13,9 @@ uint64_t device_read_ahead_kb(uint64_t dev);
 
 /*
  * Returns whether the file system is on a disk of this machine: with a block device, btrfs, or
- * overlayfs whose layers are on disks. FUSE, network file systems, file systems in memory and hugemap are not local, nor is
- * any file system that this mount name space does not show.
+ * overlayfs whose layers are on disks. FUSE, network file systems, file systems in memory and
+ * hugemap are not local, nor is any file system that this mount name space does not show. An
+ * overlayfs whose main layer it does not show is local.
  */
 bool device_is_local(uint64_t dev);
 

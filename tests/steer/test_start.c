@@ -510,12 +510,23 @@ static void layers_of_other_machines_are_not_steered(void)
 			 "43 40 0:62 / /b rw - overlay o rw,lowerdir=/x:/net/y:/z,upperdir=/u\n"
 			 "44 40 0:63 / /c rw - overlay o rw,lowerdir+=/net/x,lowerdir+=/y\n"
 			 "45 40 0:64 / /d rw - overlay o rw,lowerdir=x:y,upperdir=/net/u,a=b\n"
-			 "46 40 0:65 / /e rw - overlay o rw,lowerdir=x:y\n"))
+			 "46 40 0:65 / /e rw - overlay o rw,lowerdir=x:y\n"
+			 "47 40 0:66 / /f rw - overlay o rw,lowerdir=x:/net/y,upperdir=/u\n"
+			 "48 40 0:67 / /g rw - overlay o rw,lowerdir=/l::/net/d,upperdir=/u\n"
+			 "49 40 0:68 / /h rw - overlay o rw,lowerdir+=/l,datadir+=/net/d\n"
+			 "50 40 0:69 / /i rw - overlay o rw,lowerdir=/l::/x,upperdir=/u\n"
+			 "51 40 0:70 / /j rw - overlay o rw,lowerdir=x,upperdir=/u\n"
+			 "52 40 0:71 / /k rw - overlay o rw,lowerdir=/net/y:x\n"))
 		return;
 	CHECK(device_is_local(makedev(0, 61)) && !device_is_local(makedev(0, 62)));
 	CHECK(!device_is_local(makedev(0, 63)) && !device_is_local(makedev(0, 64)));
 	/* The layers are not known: a container does not show them. */
 	CHECK(device_is_local(makedev(0, 65)));
+	/* Layers follow one that is not found, or an empty name. */
+	CHECK(!device_is_local(makedev(0, 66)) && !device_is_local(makedev(0, 67)));
+	CHECK(!device_is_local(makedev(0, 68)) && device_is_local(makedev(0, 69)));
+	/* A layer that is not found may be on another machine. */
+	CHECK(!device_is_local(makedev(0, 70)) && !device_is_local(makedev(0, 71)));
 	CHECK(!umount("/proc/self/mountinfo"));
 }
 
