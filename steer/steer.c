@@ -350,6 +350,29 @@ static bool steer_put_moved(struct event *event, long at, size_t length, int fla
 	return steer_put(event) && event->room;
 }
 
+/* This call of mremap() changes nothing. */
+static bool steer_is_mapped(uint64_t page)
+{
+	return call(SYS_mremap, (long)page, PAGE_BYTES, PAGE_BYTES, 0, 0, 0) != -EFAULT;
+}
+
+/*
+ * Since Linux 6.17, mremap() to an address may move the first mappings of a range and fail then.
+ * The monitor does not know which, so it compares its table with the kernel's areas.
+ */
+static void steer_partly_moved(const struct map_parts *parts, struct event *event, uint64_t to,
+			       size_t length)
+{
+	uint32_t i;
+
+	event->to = to;
+	event->to_bytes = steer_pages(length);
+	for (i = 0; i < parts->n; i++)
+		if (!steer_is_mapped(parts->part[i].start))
+			steer_take_back_moved(&parts->part[i], event);
+	events_lose(EVENTS_LOST);
+}
+
 void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *new)
 {
 	struct event event = {
@@ -375,6 +398,8 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 		at = steer_remap_again(&event, length, flags, new, &parts);
 	if (concerns)
 		put &= steer_put_moved(&event, at, length, flags, put && map_parts_advised(&parts));
+	if (concerns && call_failed(at) && flags & MREMAP_FIXED)
+		steer_partly_moved(&parts, &event, (uintptr_t)new, length);
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
 	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third

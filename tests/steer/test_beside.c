@@ -623,6 +623,47 @@ static void range_grown_in_place_has_no_advice_after_the_monitor(void)
 	CHECK(!has_flag(at + SIZE - PAGE, " hg") && !has_flag(at + SIZE, " hg"));
 }
 
+/* The program maps memory there, and gives advice for it. */
+static void map_advised_memory(char *at)
+{
+	CHECK(mmap(at, SIZE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at);
+	CHECK(!madvise(at, SIZE, MADV_HUGEPAGE));
+}
+
+/*
+ * Since Linux 6.17, mremap() moves the first mapping of a range, and fails then: the second one
+ * belongs to a device, and cannot be moved with others.
+ */
+static void move_that_fails_leaves_no_advice(void)
+{
+	char *at = reserve_two(), *new = reserve_two(), *second;
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	second = map_advised_at(open_file(O_RDONLY), at);
+	CHECK(mmap(second, MB, PROT_READ, MAP_PRIVATE | MAP_FIXED, zero, 0) == second);
+	CHECK(steer_remap(at, SIZE + MB, SIZE + MB, MREMAP_MAYMOVE | MREMAP_FIXED, new) ==
+	      (void *)-EFAULT);
+	if (!has_flag(new, " ms")) {
+		fprintf(stderr, "skipped: mremap() moves one mapping\n");
+		return;
+	}
+	CHECK(!is_advised(new));
+	WAIT_FOR(!map_overlaps((uintptr_t)at, SIZE));
+}
+
+/* The call has moved nothing. The advice of the program at the new address stays. */
+static void move_that_fails_takes_no_advice_back(void)
+{
+	char *at = map_advised(open_file(O_RDONLY)), *new = reserve_two();
+
+	map_advised_memory(new);
+	CHECK(steer_remap(at, SIZE, SIZE, MREMAP_FIXED, new) == (void *)-EINVAL);
+	CHECK(has_flag(new, " hg"));
+	WAIT_FOR(!events_waiting());
+	CHECK(map_overlaps((uintptr_t)at, SIZE));
+}
+
 /* A check that fails in the child ends it with status 1. */
 static bool child_has_flag(const char *at, const char *flag)
 {
@@ -634,14 +675,6 @@ static bool child_has_flag(const char *at, const char *flag)
 	CHECK(child > 0 && waitpid(child, &status, 0) == child);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) >= 2);
 	return WEXITSTATUS(status) == 3;
-}
-
-/* The program maps memory there, and gives advice for it. */
-static void map_advised_memory(char *at)
-{
-	CHECK(mmap(at, SIZE, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == at);
-	CHECK(!madvise(at, SIZE, MADV_HUGEPAGE));
 }
 
 /*
@@ -702,6 +735,8 @@ RUN(advised_neighbour_does_not_hinder_a_move)
 RUN(lost_event_of_two_mappings_leaves_no_advice)
 RUN(grown_range_has_no_advice_after_the_monitor)
 RUN(range_grown_in_place_has_no_advice_after_the_monitor)
+RUN(move_that_fails_leaves_no_advice)
+RUN(move_that_fails_takes_no_advice_back)
 RUN(moved_range_has_no_unknown_advice)
 
 int main(void)
@@ -731,6 +766,8 @@ int main(void)
 		cmocka_unit_test(lost_event_of_two_mappings_leaves_no_advice_test),
 		cmocka_unit_test(grown_range_has_no_advice_after_the_monitor_test),
 		cmocka_unit_test(range_grown_in_place_has_no_advice_after_the_monitor_test),
+		cmocka_unit_test(move_that_fails_leaves_no_advice_test),
+		cmocka_unit_test(move_that_fails_takes_no_advice_back_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 	};
 
