@@ -42,14 +42,16 @@ void hm_dirty_ensure(const struct hm_pos *pos)
 	hm_dirty_bit_ensure(pos->file->dirty, pos->root_slot);
 }
 
-void hm_confirm_dirty(struct hm_file *file, u64 pgoff)
+bool hm_confirm_dirty(struct hm_file *file, u64 pgoff)
 {
 	hm_index_guard();
 	struct hm_pos pos;
 
-	if (hm_index_find(file, pgoff, &pos) &&
-	    hm_word_state(hm_index_word(&pos, pgoff)) == HM_DIRTY)
-		hm_dirty_ensure(&pos);
+	if (!hm_index_find(file, pgoff, &pos) ||
+	    hm_word_state(hm_index_word(&pos, pgoff)) != HM_DIRTY)
+		return false;
+	hm_dirty_ensure(&pos);
+	return true;
 }
 
 /* This clears only the bit of the unit. A later walk clears the summary bits. */

@@ -183,8 +183,10 @@ enum hm_state hm_peek(struct hm_file *file, u64 pgoff, struct hm_unit *unit);
  * A store sets the dirty bit after the state, so another task can find a dirty unit without the bit.
  * A device that stores to a claimed unit leaves the report to the task with the claim, and the
  * device's sync waits only for the end of that task's section. So that task confirms a dirty unit.
+ *
+ * Return: false if the unit is not dirty now; nothing was done.
  */
-void hm_confirm_dirty(struct hm_file *file, u64 pgoff);
+bool hm_confirm_dirty(struct hm_file *file, u64 pgoff);
 
 /* Was the unit accessed since it became inactive? */
 bool hm_referenced(struct hm_file *file, u64 pgoff);

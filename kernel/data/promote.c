@@ -158,8 +158,8 @@ static void promote_note_dirtied(struct hugemap_promotion *p)
 		struct folio *folio;
 
 		/* The task that made the page dirty may not have set its dirty bit yet. */
-		if (state == HM_DIRTY)
-			hm_confirm_dirty(p->hi->hfile, pgoff);
+		if (state == HM_DIRTY && !hm_confirm_dirty(p->hi->hfile, pgoff))
+			state = hm_peek(p->hi->hfile, pgoff, &unit);
 		/* Reclaim may have claimed the page already. */
 		if ((state != HM_CLEAN && state != HM_EVICTING) || unit.npages > 1)
 			continue;

@@ -317,10 +317,10 @@ static void test_confirmed_dirty_page_is_found(void **state)
 
 	start_with_base_pages(&env);
 	store_without_bit(env.file, P(4) - 1);
-	hm_confirm_dirty(env.file, P(4) - 2);
-	hm_confirm_dirty(env.file, P(6));
+	assert_false(hm_confirm_dirty(env.file, P(4) - 2));
+	assert_false(hm_confirm_dirty(env.file, P(6)));
 	assert_int_equal(next_dirty(env.file, 0, ~0ull), ~0ull);
-	hm_confirm_dirty(env.file, P(4) - 1);
+	assert_true(hm_confirm_dirty(env.file, P(4) - 1));
 	assert_int_equal(next_dirty(env.file, 0, ~0ull), P(4) - 1);
 	write_all(env.file);
 	env_end(&env);
