@@ -33,6 +33,9 @@ static int miss_reserve_page(struct hugemap_inode *hi, u64 pgoff, const struct h
 		err = hugemap_fill_page(hi, pgoff, HM_ACCESS(.size = HM_SIZE_BASE));
 		if (err)
 			return err;
+		/* Another task may have reserved the huge unit and stored to it. */
+		if (!hm_needs_alloc(hi->hfile, pgoff))
+			return 0;
 		if (!hugemap_has_huge(hi, pgoff))
 			return hugemap_reserve(hi, pgoff, 1);
 	}
