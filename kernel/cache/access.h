@@ -61,7 +61,8 @@ enum hm_priority {
  * @allocated_only: (with @write) if write-back of the unit may need blocks that the file does not
  *	have yet, change nothing and return HM_NEEDS_ALLOC
  * @stable: (with @write) if the unit is under write-back, change nothing and return HM_STABLE
- * @again: the caller repeats a fault, which must not be counted again
+ * @again: the caller repeats an access, which must not be counted again; a fill notes that the
+ *	block is in demand (data/demand.c)
  * @ahead: read-ahead: no task waits for the page
  * @mark: (with @ahead) put the read-ahead marker on the unit
  * @use_once: (from a plan) the stream exceeds what the pool can keep of it

@@ -41,7 +41,10 @@ void hugemap_wait_claims(struct hugemap_mount *mount);
 /* Return true if hugemap_wait_claims() would wait. */
 bool hugemap_claims_pending(struct hugemap_mount *mount);
 
-/* Drop the cached units of a range of pages: all of them, or the clean and unmapped ones. */
+/*
+ * Drop the cached units of a range of pages: all of them, or the clean and unmapped ones outside of
+ * blocks in demand (demand.c).
+ */
 void hugemap_invalidate(struct hugemap_inode *hi, u64 start, u64 end, bool all);
 
 /**
