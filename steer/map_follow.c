@@ -367,11 +367,8 @@ static void map_hint(const struct event *event)
 {
 	u64 end = event->start + event->bytes, from, to;
 	struct map *map;
-	bool again;
 
 	for_each_map_in(map, event->start, end) {
-		/* Other memory may be at the old place of a mapping that moves, and have the hint. */
-		again = map->advised && !map->moving;
 		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
 		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
 		map_end_replacement(map, event->advice, from, to);
@@ -385,7 +382,7 @@ static void map_hint(const struct event *event)
 			map_add_hint(map, (struct hint){ .start = from,
 							 .end = to,
 							 .advice = event->advice,
-							 .again = again });
+							 .again = map->advised });
 		map->changed = true;
 		if (map->nhints && map->told)
 			map->told->pattern = STEER_HINTED;

@@ -502,20 +502,6 @@ static void hints_beyond_the_table_stay_due(void)
 	CHECK(map_is_hinted(map) && all_are_normal(map) && due_hints(map) == MAP_HINTS - 1);
 }
 
-/*
- * mremap() has moved a mapping. Another thread maps memory at the old place, and gives a hint for
- * it, before the move is known. The kernel must not get that hint for the moved mapping.
- */
-static void hint_beside_a_move_is_not_given_again(void)
-{
-	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
-	send((struct event){ EVENT_MOVING, .start = AT, .bytes = SIZE });
-	send_hint(SIZE, MADV_SEQUENTIAL);
-	send((struct event){ EVENT_MOVED, .start = AT, .bytes = SIZE, .to = OTHER,
-			     .to_bytes = SIZE });
-	CHECK(map_is_hinted(find(OTHER)) && !due_hints(find(OTHER)));
-}
-
 /* The program unmaps the range before the last 2 MB, for which a hint is due. */
 static void due_hint_of_a_rest_is_kept(void)
 {
@@ -728,7 +714,6 @@ RUN(hint_ends_a_lost_hint)
 RUN(hint_ends_hints_beyond_the_table)
 RUN(moved_mapping_keeps_the_kinds_of_its_hints)
 RUN(hints_beyond_the_table_stay_due)
-RUN(hint_beside_a_move_is_not_given_again)
 RUN(due_hint_of_a_rest_is_kept)
 RUN(lost_hint_ends_the_replacement)
 RUN(failed_replacement_leaves_no_mode)
@@ -764,7 +749,6 @@ int main(void)
 		cmocka_unit_test(hint_ends_hints_beyond_the_table_test),
 		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),
 		cmocka_unit_test(hints_beyond_the_table_stay_due_test),
-		cmocka_unit_test(hint_beside_a_move_is_not_given_again_test),
 		cmocka_unit_test(due_hint_of_a_rest_is_kept_test),
 		cmocka_unit_test(lost_hint_ends_the_replacement_test),
 		cmocka_unit_test(failed_replacement_leaves_no_mode_test),
