@@ -40,8 +40,6 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	switch (result) {
 	case HM_EVICTED:
 		hm_count(cache, HM_C_EVICTIONS, 1);
-		if (hm_atomic_read(&cache->stayed))
-			hm_atomic_set(&cache->stayed, 0);
 		hm_ghost_add(&pos);
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_DISCARD:
@@ -52,7 +50,6 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 		 * only after others.
 		 */
 		hm_queue_clear_use_once(&pos, unit->frame);
-		hm_atomic_add(&cache->stayed, 1);
 		break;
 	case HM_EVICT_DIRTY:
 		break;

@@ -262,8 +262,7 @@ static u32 hm_reclaim_shard_unproven(const struct hm_shard *shard, enum hm_kind 
 
 /*
  * Choose the queue from which a unit becomes inactive: probation if it has its share, else the main
- * queue. Units of high priority become inactive only if @high is set and no other unit is left. See
- * hm_eviction_is_stuck() for the exception.
+ * queue. Units of high priority become inactive only if @high is set and no other unit is left.
  */
 static enum hm_queue hm_reclaim_donor_queue(struct hm_cache *cache, struct hm_shard *shard,
 					    enum hm_kind kind, bool high)
@@ -274,7 +273,7 @@ static enum hm_queue hm_reclaim_donor_queue(struct hm_cache *cache, struct hm_sh
 
 	if (!hm_list_count(&list[HM_Q_MAIN]))
 		return high && !probation ? HM_Q_HIGH : HM_Q_PROBATION;
-	if (!probation || hm_eviction_is_stuck(cache))
+	if (!probation)
 		return HM_Q_MAIN;
 	return probation * 100 >= all * cache->opts.probation_ratio ? HM_Q_PROBATION : HM_Q_MAIN;
 }
@@ -383,7 +382,6 @@ static void hm_reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 {
 	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
 	u32 start = cursor, max_units = 0, taken = 0, high, i;
-	bool stuck = hm_eviction_is_stuck(cache);
 
 	/*
 	 * Start with the shard that has the most unproven units. Otherwise a shard to which the
@@ -391,7 +389,7 @@ static void hm_reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 	 * take the next in turn, so that tasks that reclaim at the same time use different shards.
 	 * The counts are a hint, read without the lock.
 	 */
-	for (i = 0; i < cache->nshards && !stuck; i++) {
+	for (i = 0; i < cache->nshards; i++) {
 		u32 units = hm_reclaim_shard_unproven(&cache->shards[(start + i) % cache->nshards],
 						      kind);
 

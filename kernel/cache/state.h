@@ -60,7 +60,6 @@ enum hm_queue {
 
 /* Units that one search for victims examines at most: a queue may be full of dirty units. */
 #define HM_SCAN_MAX 512u
-#define HM_STAYED_MAX 64u /* see hm_eviction_is_stuck() */
 
 /*
  * log2 of the neighbouring blocks that share a shard, so that a batch of victims consists of
@@ -179,7 +178,6 @@ struct hm_cache {
 	hm_atomic_t isolated; /* A: the split huge frame that reclaim empties */
 	hm_atomic_t huge_short; /* A: 1 = a task found no huge frame: hm_reclaim_pick_container() */
 	hm_atomic_t isolate_skip; /* A: split frames to skip, because a page could not move */
-	hm_atomic_t stayed; /* A: units that could not be evicted since the last one that was */
 
 	hm_spinlock_t files_lock __attribute__((aligned(64)));
 	struct hm_file *files; /* FA: all files; the last one first */
@@ -438,16 +436,6 @@ static inline u32 hm_kind_pages(enum hm_kind kind)
 static inline enum hm_kind hm_frame_kind(const struct hm_cache *cache, u32 frame)
 {
 	return frame >= cache->nframes ? HM_BASE : HM_HUGE;
-}
-
-/*
- * Return true if many units in a row could not be evicted, because they are pinned or mlocked. They
- * return to probation, so the rule that prefers probation would choose them again and again. Then
- * reclaim takes the shards in turn, and units of the main queue before those of probation.
- */
-static inline bool hm_eviction_is_stuck(const struct hm_cache *cache)
-{
-	return hm_atomic_read(&cache->stayed) >= HM_STAYED_MAX;
 }
 
 /* The shard whose queues hold a unit. */

@@ -594,100 +594,6 @@ static void test_reclaim_wants_batch_below_free_target(void **state)
 	env_end(&env);
 }
 
-/* Some blocks, so far apart in the file that they can belong to different shards. */
-#define FAR_BLOCKS 8u
-#define FAR(block) P((u64)16 * (block))
-
-/* Move a cached page to the main queue of its shard. */
-static void make_proven(struct env *env, u64 pgoff)
-{
-	struct hm_shard *shard = hm_shard_of(env->cache, env->file, pgoff);
-	struct hm_unit unit;
-
-	hm_peek(env->file, pgoff, &unit);
-	hm_spin_lock(&shard->queue_lock);
-	hm_queue_unlink(env->cache, shard, unit.frame);
-	hm_queue_push(env->cache, shard, unit.frame, HM_Q_MAIN, false);
-	hm_spin_unlock(&shard->queue_lock);
-}
-
-/* Read all pages of the blocks. */
-static void start_far(struct env *env, u32 cpus)
-{
-	u32 block, i;
-
-	env_start(env, FAR_BLOCKS + cpus, cpus, BYTES(16 * FAR_BLOCKS));
-	for (block = 0; block < FAR_BLOCKS; block++)
-		for (i = 0; i < BLOCK; i++)
-			bring(env->file, FAR(block) + i, HM_ACCESS(.size = HM_SIZE_BASE));
-}
-
-/*
- * Reclaim base pages until one leaves. The first @pinned pages of the blocks in @blocks, a bit for
- * each, are pinned. Return the rounds.
- */
-static u32 rounds_beside_pins(struct env *env, u32 blocks, u32 pinned)
-{
-	struct hm_victim victims[MAX_VICTIMS];
-	bool left = false;
-	u32 round, n, i;
-
-	for (round = 0; !left && round < 10000; round++) {
-		n = hm_reclaim(env->cache, HM_BASE, 16, victims, MAX_VICTIMS);
-		for (i = 0; i < n; i++) {
-			u64 pgoff = victims[i].unit.pgoff;
-			bool stays = blocks >> (pgoff / FAR(1)) & 1 && pgoff % BLOCK < pinned;
-
-			if (!victims[i].evict)
-				continue;
-			hm_evict_done(&victims[i].unit, stays ? HM_EVICT_BUSY : HM_EVICTED);
-			left |= !stays;
-		}
-	}
-	return round;
-}
-
-/*
- * A quarter of the pages is in probation, and all of these are pinned. The others are in the main
- * queue, and leave.
- */
-static void test_proven_pages_leave_beside_pinned_ones(void **state)
-{
-	struct env env;
-	u32 block, i;
-
-	start_far(&env, 1);
-	for (block = 0; block < FAR_BLOCKS; block++)
-		for (i = BLOCK / 4; i < BLOCK; i++)
-			make_proven(&env, FAR(block) + i);
-	assert_true(rounds_beside_pins(&env, 0xff, BLOCK / 4) < 1000);
-	env_end(&env);
-}
-
-/*
- * One shard has more pages in probation than the other one, and all of these are pinned. The pages
- * of the other shard leave.
- */
-static void test_pages_of_another_shard_leave_beside_pinned_ones(void **state)
-{
-	struct hm_shard *shard;
-	u32 pinned = 0, block, i;
-	struct env env;
-
-	start_far(&env, 2);
-	shard = hm_shard_of(env.cache, env.file, 0);
-	for (block = 0; block < FAR_BLOCKS; block++) {
-		if (hm_shard_of(env.cache, env.file, FAR(block)) == shard)
-			pinned |= 1u << block;
-		else
-			for (i = 1; i < BLOCK; i++)
-				make_proven(&env, FAR(block) + i);
-	}
-	assert_int_not_equal(pinned, 0xff);
-	assert_true(rounds_beside_pins(&env, pinned, BLOCK) < 1000);
-	env_end(&env);
-}
-
 static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_only_clean_units_are_evicted),
 	cmocka_unit_test(test_unit_becomes_inactive_before_eviction),
@@ -712,8 +618,6 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_page_size_with_oldest_unit_leaves_first),
 	cmocka_unit_test(test_share_of_clean_units_stays_inactive),
 	cmocka_unit_test(test_reclaim_wants_batch_below_free_target),
-	cmocka_unit_test(test_proven_pages_leave_beside_pinned_ones),
-	cmocka_unit_test(test_pages_of_another_shard_leave_beside_pinned_ones),
 };
 
 int main(void)
