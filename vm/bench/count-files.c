@@ -24,6 +24,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "count.h"
+
 #define RECORD (4ul << 20)
 #define PRIME 0x9e3779b97f4a7c15ull
 
@@ -34,20 +36,6 @@ struct file {
 	uint64_t insns, digest;
 	unsigned long long read, written; /* KiB of the disks before the step */
 };
-
-static void fail(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	uint32_t low, high;
-
-	__asm__ volatile("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
-	return (uint64_t)high << 32 | low;
-}
 
 static void fill(struct file *file, size_t record, uint64_t version)
 {

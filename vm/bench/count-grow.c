@@ -24,6 +24,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "count.h"
+
 #define STEP_MAX 512
 #define SYNC_STEPS 16
 
@@ -54,20 +56,6 @@ static const struct way {
 	{ "append-100", append, 100 },
 	{ "append-512", append, 512 },
 };
-
-static void fail(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	uint32_t low, high;
-
-	__asm__ volatile("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
-	return (uint64_t)high << 32 | low;
-}
 
 static long faults(void)
 {

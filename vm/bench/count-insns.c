@@ -44,6 +44,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "count.h"
+
 #define BUFFER (1ul << 20)
 #define RANDOM_OPS 8192ul
 #define PAGE 4096ul
@@ -65,26 +67,12 @@ struct count {
 
 static uint64_t sink;
 
-static uint64_t now(void)
-{
-	uint32_t low, high;
-
-	__asm__ volatile("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
-	return (uint64_t)high << 32 | low;
-}
-
 static long faults(void)
 {
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
 	return usage.ru_minflt + usage.ru_majflt;
-}
-
-static void fail(const char *what)
-{
-	perror(what);
-	exit(1);
 }
 
 static void start(struct count *count)

@@ -25,6 +25,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "count.h"
+
 #define VALUE 1024ul
 #define WORDS (VALUE / 8)
 #define PAGE 4096ul
@@ -39,20 +41,6 @@ struct store {
 	uint64_t *weights; /* zipf: the sum of the weights up to each of @live */
 	uint64_t random;
 };
-
-static void fail(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	uint32_t low, high;
-
-	__asm__ volatile("lfence; rdtsc; lfence" : "=a"(low), "=d"(high)::"memory");
-	return (uint64_t)high << 32 | low;
-}
 
 static uint64_t mix(uint64_t x)
 {
