@@ -130,36 +130,37 @@ static void hints_win(void)
 	CHECK(!told_of(at)->count[STEER_ACT_HUGE]);
 }
 
+/* Give a hint after the monitor has advised the mapping. Wait until it takes its advice back. */
+static char *hint_late(void)
+{
+	int fd = open_file(O_RDONLY);
+	char *at;
+
+	forget_cached(fd);
+	at = map_file(fd, PROT_READ, MAP_SHARED);
+	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
+	CHECK(!madvise(at, SIZE, MADV_RANDOM));
+	steer_hint(at, SIZE, MADV_RANDOM);
+	WAIT_FOR(!has_flag(at + SIZE - PAGE, " hg"));
+	return at;
+}
+
 /*
  * When the program gives a hint, the monitor takes back its earlier advice that contradicts the
  * hint.
  */
 static void late_hints_win(void)
 {
-	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = hint_late();
 
-	forget_cached(fd);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
-	CHECK(!madvise(at, SIZE, MADV_RANDOM));
-	steer_hint(at, SIZE, MADV_RANDOM);
-	WAIT_FOR(!has_flag(at + SIZE - PAGE, " hg"));
 	CHECK(has_flag(at + SIZE - PAGE, " rr"));
 }
 
 /* MADV_NORMAL ends a hint. The monitor advises the mapping again. */
 static void advice_returns_after_a_hint(void)
 {
-	int fd = open_file(O_RDONLY);
-	char *at;
+	char *at = hint_late();
 
-	forget_cached(fd);
-	at = map_file(fd, PROT_READ, MAP_SHARED);
-	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
-	CHECK(!madvise(at, SIZE, MADV_RANDOM));
-	steer_hint(at, SIZE, MADV_RANDOM);
-	WAIT_FOR(!has_flag(at + SIZE - PAGE, " hg"));
 	CHECK(!madvise(at, SIZE, MADV_NORMAL));
 	steer_hint(at, SIZE, MADV_NORMAL);
 	IN_ORDER_UNTIL(at, false, has_flag(at + SIZE - PAGE, " hg"));
