@@ -259,6 +259,12 @@ static void steer_find_parts(struct map_parts *parts, const struct event *range)
 	map_find_parts(parts, range->start, range->start + range->bytes);
 }
 
+/* Returns false if the part is not mapped. */
+static bool steer_take_back_part(const struct map_part *part)
+{
+	return steer_take_back((long)part->start, part->end - part->start);
+}
+
 /*
  * Give all parts the same advice, so that the kernel joins their areas. Returns false if a part is
  * not mapped.
@@ -268,8 +274,7 @@ static bool steer_join(const struct map_parts *parts)
 	uint32_t i;
 
 	for (i = 0; i < parts->n; i++)
-		if (!steer_take_back((long)parts->part[i].start,
-				     parts->part[i].end - parts->part[i].start))
+		if (!steer_take_back_part(&parts->part[i]))
 			return false;
 	return true;
 }
@@ -300,8 +305,7 @@ static void steer_take_back_parts(const struct map_parts *parts)
 
 	for (i = 0; i < parts->n; i++)
 		if (parts->part[i].advised)
-			steer_take_back((long)parts->part[i].start,
-					parts->part[i].end - parts->part[i].start);
+			steer_take_back_part(&parts->part[i]);
 }
 
 /* Take the advice of a part back at its new place. The call may have changed the length. */
