@@ -119,10 +119,7 @@ static void full_scenario(struct scenario *s)
 
 static void full_spawn(void)
 {
-	w.file[0].max = MAX_FILE_PAGES * PAGE_SIZE;
-	mm = mm_new();
-	mm_map(mm, 0, w.file[0].fd[0], 0, 4 * HM_BLOCK_PAGES, 0,
-	       VM_SHARED | VM_WRITE | VM_MAYWRITE | VM_RAND_READ);
+	mm = world_map_file(VM_WRITE | VM_MAYWRITE);
 	writer = sched_spawned();
 	sched_spawn("writer", full_main, NULL);
 	machine_spawn();
@@ -139,16 +136,12 @@ static int run(u64 seed)
 
 static bool run_seeds(u64 from, u64 to)
 {
-	u64 seed;
+	u64 seed = world_first_failure(run, from, to);
 
-	for (seed = from; seed <= to; seed++) {
-		if (!world_in_child(run, seed))
-			continue;
+	if (seed <= to)
 		printf("%s, a reference for %u attempts, seed %llu: failed\n", way->name,
 		       held_attempts, (unsigned long long)seed);
-		return false;
-	}
-	return true;
+	return seed > to;
 }
 
 bool full_run(u64 from, u64 to)

@@ -59,9 +59,7 @@ static void pinned_scenario(struct scenario *s)
 
 static void pinned_spawn(void)
 {
-	w.file[0].max = MAX_FILE_PAGES * PAGE_SIZE;
-	mm = mm_new();
-	mm_map(mm, 0, w.file[0].fd[0], 0, 4 * HM_BLOCK_PAGES, 0, VM_SHARED | VM_RAND_READ);
+	mm = world_map_file(0);
 	evicting_task = sched_spawned();
 	sched_spawn("evicting", pinned_main, NULL);
 	machine_spawn();
@@ -78,14 +76,11 @@ static int run(u64 seed)
 
 bool pinned_run(u64 from, u64 to)
 {
-	u64 seed;
+	u64 seed = world_first_failure(run, from, to);
 
-	for (seed = from; seed <= to; seed++) {
-		if (world_in_child(run, seed)) {
-			printf("seed %llu: failed\n", (unsigned long long)seed);
-			return false;
-		}
-	}
-	printf("%llu runs, none failed\n", (unsigned long long)(to - from + 1));
-	return true;
+	if (seed <= to)
+		printf("seed %llu: failed\n", (unsigned long long)seed);
+	else
+		printf("%llu runs, none failed\n", (unsigned long long)(to - from + 1));
+	return seed > to;
 }

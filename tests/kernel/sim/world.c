@@ -466,6 +466,15 @@ void world_play(const struct play *play, u64 seed)
 	sched_run(PLAY_STEPS);
 }
 
+struct mm_struct *world_map_file(unsigned long flags)
+{
+	struct mm_struct *mm = mm_new();
+
+	w.file[0].max = MAX_FILE_PAGES * PAGE_SIZE;
+	mm_map(mm, 0, w.file[0].fd[0], 0, 4 * HM_BLOCK_PAGES, 0, VM_SHARED | VM_RAND_READ | flags);
+	return mm;
+}
+
 int world_in_child(int (*run)(u64 seed), u64 seed)
 {
 	int status = 0, result;
@@ -481,4 +490,13 @@ int world_in_child(int (*run)(u64 seed), u64 seed)
 	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
 		return 1;
 	return WEXITSTATUS(status);
+}
+
+u64 world_first_failure(int (*run)(u64 seed), u64 from, u64 to)
+{
+	u64 seed = from;
+
+	while (seed <= to && !world_in_child(run, seed))
+		seed++;
+	return seed;
 }

@@ -221,5 +221,9 @@ void world_play(const struct play *play, u64 seed);
  * @run; 1 if a check failed or the process was killed.
  */
 int world_in_child(int (*run)(u64 seed), u64 seed);
+/* Run the seeds in this way. Return the first one that fails; @to + 1 if none does. */
+u64 world_first_failure(int (*run)(u64 seed), u64 from, u64 to);
+/* Map the first four blocks of the first file into a new address space. */
+struct mm_struct *world_map_file(unsigned long flags);
 
 #endif /* SIM_KERNEL_WORLD_H */
