@@ -79,7 +79,7 @@
 #define HUGEMAP_BLOCK_MASK ((u64)HM_BLOCK_PAGES - 1)
 /* Counters per file of faults that are mapping a dirty unit; blocks share them. */
 #define HUGEMAP_MAPPING_STORES 8
-/* Counters per file of tasks in writeback_flag(); blocks share them. */
+/* Counters per file of tasks in dirty_flag(); blocks share them. */
 #define HUGEMAP_FLAGGING 8
 
 struct fs_context;
@@ -299,7 +299,7 @@ struct hugemap_data {
 	 */
 	bool stable;
 	int priority; /* A */
-	/* A: tasks in writeback_flag(), by block: most other blocks stay partly dirty. */
+	/* A: tasks in dirty_flag(), by block: most other blocks stay partly dirty. */
 	atomic_t flagging[HUGEMAP_FLAGGING];
 	/* A: faults that are mapping a dirty unit without its folio lock. */
 	atomic_t mapping_stores[HUGEMAP_MAPPING_STORES];

@@ -5,7 +5,7 @@
 #include <linux/pagemap.h>
 
 #include "aops.h"
-#include "writeback.h"
+#include "dirty.h"
 
 /*
  * A kernel function wants a page that is not cached, and has put a folio of its own into i_pages:

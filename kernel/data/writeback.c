@@ -12,6 +12,7 @@
 #include <linux/pagemap.h>
 #include <linux/rmap.h>
 
+#include "dirty.h"
 #include "evict.h"
 #include "io.h"
 #include "slot.h"
@@ -36,70 +37,6 @@ struct in_flight {
 	int part_err; /* first error of the parts before the part that ends the run */
 	int err;
 };
-
-/* Return HM_EVICTING if the unit is claimed, otherwise HM_DIRTY. */
-static enum hm_state writeback_become_dirty(struct hugemap_inode *hi, u64 pgoff)
-{
-	struct hm_access access = HM_ACCESS(.write = true, .cached_only = true, .again = true);
-	struct hm_unit unit;
-
-	hugemap_race_point_atomic("flagged dirty, not dirty in the cache");
-	return hm_fault(hi->hfile, pgoff, access, &unit) == HM_BUSY ? HM_EVICTING : HM_DIRTY;
-}
-
-/*
- * Set the dirty flag of a folio. If this task is the first one, report the store to the core, and
- * return true. A claim counts as a report before the task leaves this function: then another task
- * that finds the flag either sees this task here, or its sync waits for the claim.
- */
-static bool writeback_flag(struct hugemap_inode *hi, struct folio *folio)
-{
-	atomic_t *flagging = hugemap_flagging(hi, folio->index);
-	bool first;
-
-	atomic_inc(flagging);
-	smp_mb__after_atomic();
-	first = !folio_test_set_dirty(folio);
-	if (first && writeback_become_dirty(hi, folio->index) == HM_EVICTING)
-		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
-	smp_mb__before_atomic();
-	atomic_dec(flagging);
-	return first;
-}
-
-/*
- * Return true if the core may not know of a store to a folio with the dirty flag. A sync by this
- * task must not depend on another task, so this task reports the store if
- * - the unit is clean; or
- * - a task is in writeback_flag(): it may have set this flag, and not have reported it. If the core
- *   knows of an older store, the write-back of that store may have read the page before this one.
- */
-static bool writeback_is_unreported(struct hugemap_inode *hi, u64 pgoff, enum hm_state state)
-{
-	return state == HM_CLEAN || atomic_read_acquire(hugemap_flagging(hi, pgoff));
-}
-
-bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio)
-{
-	struct hugemap_inode *hi = hugemap_inode(mapping->host);
-	enum hm_state state;
-	struct hm_unit unit;
-
-	if (!hi->hfile)
-		return false;
-	/* A write-back that clears the flag after this test reads the store of the caller. */
-	smp_mb();
-	if (!folio_test_dirty(folio) && writeback_flag(hi, folio))
-		return false;
-	smp_mb(); /* pairs with the compare-and-swap of a claim: see evict_stay() */
-	state = hm_peek(hi->hfile, folio->index, &unit);
-	if (state != HM_EVICTING && writeback_is_unreported(hi, folio->index, state))
-		state = writeback_become_dirty(hi, folio->index);
-	/* The task that has claimed the unit finds the flag. */
-	if (state == HM_EVICTING)
-		atomic_inc(&hugemap_of(hi)->dirtied_claimed);
-	return false;
-}
 
 static void writeback_failed(struct hugemap_inode *hi, int err)
 {
@@ -208,14 +145,14 @@ static void writeback_take(struct hugemap_inode *hi, struct folio *folio,
 		return;
 	pinned = hugemap_mm_is_pinned(folio);
 	if (pinned && HUGEMAP_FORGETS_DIRTY)
-		writeback_become_dirty(hi, unit->pgoff);
+		hugemap_become_dirty(hi, unit->pgoff);
 	if (!changed)
 		return;
 	pages = hm_writeback_pages(unit, pinned, changed);
 	if (unlikely(hugemap_mm_exceeds(entries, pages, mappings))) {
 		/* Programs may have stored to pages that no fault has reported. */
 		bitmap_fill(changed, HM_BLOCK_PAGES);
-		writeback_become_dirty(hi, unit->pgoff);
+		hugemap_become_dirty(hi, unit->pgoff);
 	}
 }
 
@@ -275,7 +212,7 @@ static void writeback_protect(struct hugemap_inode *hi, const struct hm_run *run
 		/* The I/O reads the page after the flag is clear: see hugemap_dirty_folio(). */
 		smp_mb__after_atomic();
 		if (mapping)
-			writeback_become_dirty(hi, unit.pgoff);
+			hugemap_become_dirty(hi, unit.pgoff);
 		/* A huge unit is a run by itself, so @unit is the only one. */
 		writeback_take(hi, folio, &unit, entries, mappings, changed);
 		folio_unlock(folio);
@@ -605,142 +542,5 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 		*pos = end;
 	filemap_invalidate_unlock_shared(mapping);
 	hugemap_end_write_lower(hi);
-	return err;
-}
-
-static bool writeback_may_be_dirty(struct hugemap_inode *hi)
-{
-	struct address_space *mapping = hi->vfs_inode.i_mapping;
-	bool dirty;
-
-	if (!smp_load_acquire(&hi->hfile))
-		return false;
-	/*
-	 * A change of the lower file may have claimed dirty units. It holds the lock until it has
-	 * reported them, or has counted those that reclaim has claimed again.
-	 */
-	filemap_invalidate_lock_shared(mapping);
-	hugemap_wait_claims(hugemap_of(hi));
-	dirty = hm_file_dirty_pages(hi->hfile);
-	filemap_invalidate_unlock_shared(mapping);
-	return dirty;
-}
-
-int hugemap_write_back(struct inode *inode, loff_t start, loff_t end)
-{
-	struct hugemap_inode *hi = hugemap_inode(inode);
-	u64 last = end >= LLONG_MAX - HM_PAGE_SIZE ? U64_MAX : hugemap_pages(end);
-	u64 pos = (u64)start >> HM_PAGE_SHIFT, before;
-	int err = 0, one = 0;
-
-	/* Without dirty units, do not wait for a frozen lower file system. */
-	if (!writeback_may_be_dirty(hi))
-		return 0;
-	last = min(last, hugemap_pages(i_size_read(inode)));
-	/* Release the invalidate_lock between chunks, for other tasks. Continue behind an error. */
-	for (before = U64_MAX; pos < last && (!one || pos != before);) {
-		before = pos;
-		one = hugemap_write_some(hi, &pos, last, HUGEMAP_CHUNK_PAGES, true);
-		err = err ?: one;
-	}
-	return err;
-}
-
-int hugemap_quiesce_writes(struct inode *inode)
-{
-	struct hugemap_inode *hi = hugemap_inode(inode);
-	int err = 0;
-
-	hugemap_yield_to_stores(hi);
-	filemap_invalidate_lock(inode->i_mapping);
-	/*
-	 * If the lower file is already immutable, this change clears the flag, or the lower file
-	 * system refuses it.
-	 */
-	if (hi->hfile && !IS_IMMUTABLE(hi->lower))
-		err = hugemap_write_range(hi, 0, U64_MAX);
-	if (err)
-		filemap_invalidate_unlock(inode->i_mapping);
-	return err;
-}
-
-void hugemap_resume_writes(struct inode *inode)
-{
-	filemap_invalidate_unlock(inode->i_mapping);
-}
-
-int hugemap_fsync(struct file *file, loff_t start, loff_t end, int datasync)
-{
-	struct inode *inode = file_inode(file);
-	struct hugemap_mount *mount = hugemap_mount(inode->i_sb);
-	struct file *lower = mount->device ?: hugemap_lower_file(file);
-	int err, lower_err, told;
-
-	/* The lower file gets its final size with the last data beyond its old end. */
-	if (hugemap_is_growing(hugemap_inode(inode)))
-		end = LLONG_MAX;
-	/* @end is the last byte, and not the byte after it. */
-	err = hugemap_write_back(inode, start, end == LLONG_MAX ? end : end + 1);
-	hugemap_race_point("sync: written, not flushed");
-	/* Flush the metadata of the lower file and the cache of the device. */
-	lower_err = vfs_fsync_range(lower, start, end, datasync);
-	hugemap_race_point("sync: flushed, errors not reported");
-	told = file_check_and_advance_wb_err(file);
-	hugemap_count(mount, HUGEMAP_C_SYNCS, 1);
-	trace_hugemap_sync(inode, start, end, err ?: lower_err);
-	return told ?: err ?: lower_err;
-}
-
-/*
- * Return true if a sync may skip the file. A device may store to a page that a change of the lower
- * file has claimed as clean. Before the change releases the invalidate_lock, it counts this page as
- * dirty, or as claimed again if reclaim has claimed it since. So test the lock before both counts.
- */
-static bool writeback_is_clean(struct hugemap_inode *hi)
-{
-	if (rwsem_is_locked(&hi->vfs_inode.i_mapping->invalidate_lock))
-		return false;
-	smp_rmb(); /* pairs with the release in up_write() */
-	return !hugemap_claims_pending(hugemap_of(hi)) && !hm_file_dirty_pages(hi->hfile);
-}
-
-int hugemap_data_sync(struct hugemap_mount *mount)
-{
-	struct hugemap_inode *hi, *last = NULL;
-	struct hugemap_data *data;
-	int err = 0, one, idx;
-	u64 end;
-
-	/* A file that a task uses already may not be in the list yet; the lock waits for that. */
-	spin_lock(&mount->files_lock);
-	end = mount->next_nr;
-	spin_unlock(&mount->files_lock);
-	hugemap_wait_claims(mount);
-	/*
-	 * Write one file after the other. The list may change while a file is written, but that
-	 * file stays in it. Files that other tasks create meanwhile join at the end. A sync that
-	 * included them might never end.
-	 */
-	idx = srcu_read_lock(&hugemap_files_srcu);
-	list_for_each_entry_srcu(data, &mount->files, files,
-				 srcu_read_lock_held(&hugemap_files_srcu)) {
-		if (data->nr >= end)
-			break;
-		hi = data->hi;
-		hugemap_race_point("sync: at a file, without a reference");
-		if (writeback_is_clean(hi) || !igrab(&hi->vfs_inode))
-			continue;
-		srcu_read_unlock(&hugemap_files_srcu, idx);
-		if (last)
-			iput(&last->vfs_inode);
-		one = hugemap_write_back(&hi->vfs_inode, 0, LLONG_MAX);
-		if (one && !err)
-			err = one;
-		last = hi;
-		idx = srcu_read_lock(&hugemap_files_srcu);
-	}
-	srcu_read_unlock(&hugemap_files_srcu, idx);
-	if (last)
-		iput(&last->vfs_inode);
 	return err;
 }

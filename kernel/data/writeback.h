@@ -31,7 +31,4 @@ int hugemap_write_some(struct hugemap_inode *hi, u64 *pos, u64 end, u64 budget, 
 /* Write a whole range as a sync does. The caller holds the locks of hugemap_write_pages(). */
 int hugemap_write_range(struct hugemap_inode *hi, u64 start, u64 end);
 
-/* ->dirty_folio(): GUP, DMA or a zap set a folio dirty. May be called under spinlocks. */
-bool hugemap_dirty_folio(struct address_space *mapping, struct folio *folio);
-
 #endif /* HUGEMAP_DATA_WRITEBACK_H */

@@ -3,8 +3,8 @@
 #include "world.h"
 
 #include "books.h"
+#include "data/dirty.h"
 #include "data/index.h"
-#include "data/writeback.h"
 
 #include <stdio.h>
 #include <sys/wait.h>
