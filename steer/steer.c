@@ -400,10 +400,11 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 		steer_find_parts(&parts, &event);
 	if (at == -EFAULT && concerns)
 		at = steer_remap_again(&event, length, flags, new, &parts);
-	if (concerns)
-		put &= steer_put_moved(&event, at, length, flags, put && map_parts_advised(&parts));
+	/* Before STAYED: the monitor may give advice at the old place after that event. */
 	if (concerns && call_failed(at) && flags & MREMAP_FIXED)
 		steer_partly_moved(&parts, &event, (uintptr_t)new, length);
+	if (concerns)
+		put &= steer_put_moved(&event, at, length, flags, put && map_parts_advised(&parts));
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
 	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third

@@ -297,6 +297,49 @@ static void move_that_fails_takes_no_advice_back(void)
 	CHECK(map_overlaps((uintptr_t)at, SIZE));
 }
 
+static char *partly_moved;
+
+/* The kernel moves the first mapping of a range. */
+static void move_first_mapping(void)
+{
+	CHECK(mremap(partly_moved, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, reserve()) !=
+	      MAP_FAILED);
+}
+
+static void (*after_stayed)(void);
+
+/* The thread that calls mremap() calls this function. */
+bool __wrap_event_put(const struct event *event)
+{
+	bool put = __real_event_put(event);
+
+	if (after_stayed && event->kind == EVENT_STAYED)
+		after_stayed();
+	return put;
+}
+
+static void is_not_steered(void)
+{
+	WAIT_FOR(!events_pending());
+	CHECK(!map_overlaps((uintptr_t)partly_moved, SIZE));
+}
+
+/*
+ * The call moves the first mapping of a range, and fails. Another thread may get the old place as
+ * soon as the monitor has taken the event of the end, so the monitor gives no advice there.
+ */
+static void move_that_fails_ends_the_mapping(void)
+{
+	char *at = reserve_two(), *new = reserve_two();
+
+	map_advised_at(open_file(O_RDONLY), at);
+	partly_moved = at;
+	in_move = move_first_mapping;
+	after_stayed = is_not_steered;
+	CHECK(steer_remap(at, SIZE + MB, SIZE + MB, MREMAP_MAYMOVE | MREMAP_FIXED, new) ==
+	      (void *)-EFAULT);
+}
+
 static char *left_by_move;
 
 /* The kernel has moved the file, and another thread has mapped memory at the old place. */
@@ -328,6 +371,7 @@ RUN(grown_range_has_no_advice_after_the_monitor)
 RUN(range_grown_in_place_has_no_advice_after_the_monitor)
 RUN(move_that_fails_leaves_no_advice)
 RUN(move_that_fails_takes_no_advice_back)
+RUN(move_that_fails_ends_the_mapping)
 RUN(moved_range_has_no_unknown_advice)
 
 int main(void)
@@ -346,6 +390,7 @@ int main(void)
 		cmocka_unit_test(range_grown_in_place_has_no_advice_after_the_monitor_test),
 		cmocka_unit_test(move_that_fails_leaves_no_advice_test),
 		cmocka_unit_test(move_that_fails_takes_no_advice_back_test),
+		cmocka_unit_test(move_that_fails_ends_the_mapping_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 	};
 

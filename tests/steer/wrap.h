@@ -24,6 +24,9 @@ bool __wrap_device_is_local(uint64_t dev);
 bool __real_area_find(uint64_t address, struct area *area);
 bool __wrap_area_find(uint64_t address, struct area *area);
 
+bool __real_event_put(const struct event *event);
+bool __wrap_event_put(const struct event *event);
+
 uint32_t __real_events_word(void);
 uint32_t __wrap_events_word(void);
 
