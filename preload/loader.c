@@ -161,7 +161,7 @@ static int loader_visit(struct dl_phdr_info *info, size_t size, void *arg)
  */
 int loader_scan(int (*visit)(const struct dl_phdr_info *info), bool all)
 {
-	uint64_t signals = thread_block_signals();
+	uint64_t signals = thread_block_signals(0);
 	struct loader_pass pass;
 	int tries, end = -1;
 

@@ -7,6 +7,7 @@
 #include "map.h"
 #include "record.h"
 #include "room.h"
+#include "thread.h"
 #include "types.h"
 #include "watch.h"
 
@@ -377,34 +378,24 @@ static void steer_partly_moved(const struct map_parts *parts, struct event *even
 	events_lose(EVENTS_LOST);
 }
 
-void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *new)
+/* Call mremap(2) for a range that the monitor must get events about. */
+static long steer_remap_steered(struct event *event, size_t length, int flags, void *new)
 {
-	struct event event = {
-		.kind = EVENT_MOVING,
-		.start = (uintptr_t)old,
-		.bytes = steer_pages(old_length),
-	};
-	/*
-	 * With an old length of 0, mremap() makes a second mapping and leaves the old one in place.
-	 */
-	bool concerns = old_length && event.start % PAGE_BYTES == 0 &&
-			steer_concerns(old, old_length);
-	uint32_t ends = watch_ends(), changes = map_changes();
+	uint32_t ends = watch_ends(), changes = map_changes(), i;
 	struct map_parts parts = {};
-	bool put = !concerns || steer_put_moving(&event, &parts);
-	long at = call(SYS_mremap, (long)old, (long)old_length, (long)length, flags, (long)new, 0);
-	uint32_t i;
+	bool put = steer_put_moving(event, &parts);
+	long at = call(SYS_mremap, (long)event->start, (long)event->bytes, (long)length, flags,
+		       (long)new, 0);
 
 	/* If an event was lost, the monitor may have given first advice just before mremap(). */
-	if (concerns && map_changes() != changes)
-		steer_find_parts(&parts, &event);
-	if (at == -EFAULT && concerns)
-		at = steer_remap_again(&event, length, flags, new, &parts);
+	if (map_changes() != changes)
+		steer_find_parts(&parts, event);
+	if (at == -EFAULT)
+		at = steer_remap_again(event, length, flags, new, &parts);
 	/* Before STAYED: the monitor may give advice at the old place after that event. */
-	if (concerns && call_failed(at) && flags & MREMAP_FIXED)
-		steer_partly_moved(&parts, &event, (uintptr_t)new, length);
-	if (concerns)
-		put &= steer_put_moved(&event, at, length, flags, put && map_parts_advised(&parts));
+	if (call_failed(at) && flags & MREMAP_FIXED)
+		steer_partly_moved(&parts, event, (uintptr_t)new, length);
+	put &= steer_put_moved(event, at, length, flags, put && map_parts_advised(&parts));
 	/*
 	 * CPU 0 (monitor): takes MOVING; ends for setuid() of a third thread, without advice there.
 	 * CPU 1 (program): puts MOVING; mremap(); puts MOVED, which no monitor takes. The third
@@ -412,11 +403,37 @@ void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *
 	 * The monitor does not know the new place either if an event is lost.
 	 */
 	if ((put || call_failed(at)) && !watch_may_end_since(ends))
-		return (void *)at;
+		return at;
 	for (i = 0; i < parts.n && !call_failed(at); i++)
-		steer_take_back_moved(&parts.part[i], &event);
+		steer_take_back_moved(&parts.part[i], event);
 	if (call_failed(at) || flags & MREMAP_DONTUNMAP)
 		steer_take_back_parts(&parts);
+	return at;
+}
+
+void *steer_remap(void *old, size_t old_length, size_t length, int flags, void *new)
+{
+	struct event event = {
+		.kind = EVENT_MOVING,
+		.start = (uintptr_t)old,
+		.bytes = steer_pages(old_length),
+	};
+	uint64_t signals;
+	long at;
+
+	/*
+	 * With an old length of 0, mremap() makes a second mapping and leaves the old one in place.
+	 */
+	if (!old_length || event.start % PAGE_BYTES || !steer_concerns(old, old_length))
+		return (void *)call(SYS_mremap, (long)old, (long)old_length, (long)length, flags,
+				    (long)new, 0);
+	/*
+	 * The handler of a signal may leave the call by longjmp(), or end the thread. No event would
+	 * end the move then, and the mapping would count as moving for ever.
+	 */
+	signals = thread_block_signals(THREAD_OWN_SIGNALS);
+	at = steer_remap_steered(&event, length, flags, new);
+	thread_restore_signals(signals);
 	return (void *)at;
 }
 

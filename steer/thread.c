@@ -52,9 +52,9 @@ static bool thread_wait_left(struct thread *thread)
 	return !thread_is_there(thread);
 }
 
-uint64_t thread_block_signals(void)
+uint64_t thread_block_signals(uint64_t except)
 {
-	uint64_t all = ~0ull, before = 0;
+	uint64_t all = ~except, before = 0;
 
 	call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
 	return before;

@@ -7,6 +7,7 @@
 #ifndef HM_STEER_THREAD_H
 #define HM_STEER_THREAD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,8 +32,16 @@ struct thread {
  */
 long thread_clone(long flags, void *stack, int32_t *id, void *tls, int (*run)(void *arg));
 
-/* For call sites that a signal handler must not interrupt. */
-uint64_t thread_block_signals(void);
+/*
+ * Signals of the instruction or the system call itself. The kernel ends the process if it must send
+ * a blocked one. A filter of the program may answer a call by SIGSYS.
+ */
+#define THREAD_OWN_SIGNALS                                                     \
+	(1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGBUS - 1) | \
+	 1ull << (SIGFPE - 1) | 1ull << (SIGSEGV - 1) | 1ull << (SIGSYS - 1))
+
+/* For call sites that a signal handler must not interrupt. Return the mask of before. */
+uint64_t thread_block_signals(uint64_t except);
 void thread_restore_signals(uint64_t before);
 
 /*

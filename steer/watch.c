@@ -413,7 +413,7 @@ bool watch_start(void)
 		return true;
 	if (watch_is_impossible() || state_is(STOPPING))
 		return false;
-	signals = thread_block_signals();
+	signals = thread_block_signals(0);
 	if (state_change(STOPPED, STARTING) && !watch_try()) {
 		__atomic_store_n(&watch_cannot, true, __ATOMIC_SEQ_CST);
 		state_set(STOPPED);

@@ -2,10 +2,12 @@
 /* Calls of mremap() leave no advice behind while the monitor works, or ends. */
 #include "beside.h"
 
+#include "call.h"
 #include "wrap.h"
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 
 /* Map the file, and move it while another thread calls setuid(). Returns the new address. */
 static char *move_and_stop(size_t length, int flags, char **old)
@@ -340,6 +342,52 @@ static void move_that_fails_ends_the_mapping(void)
 	      (void *)-EFAULT);
 }
 
+static sigjmp_buf out_of_move;
+
+static void leave_move(int signal)
+{
+	(void)signal;
+	siglongjmp(out_of_move, 1);
+}
+
+static void end_thread(int signal)
+{
+	(void)signal;
+	syscall(SYS_exit, 0);
+}
+
+static void send_signal(void)
+{
+	CHECK(!raise(SIGUSR1));
+}
+
+static void *move_until_signal(void *at)
+{
+	if (!sigsetjmp(out_of_move, 1))
+		move(at, SIZE);
+	return NULL;
+}
+
+/* A signal handler leaves mremap() by siglongjmp(), or ends the thread. */
+static void signal_handler_ends_no_move_early(void)
+{
+	void (*const handlers[])(int) = { leave_move, end_thread };
+	pthread_t mover;
+	struct map *map;
+	size_t i;
+
+	for (i = 0; i < COUNT(handlers); i++) {
+		CHECK(signal(SIGUSR1, handlers[i]) != SIG_ERR);
+		in_move = send_signal;
+		CHECK(!pthread_create(&mover, NULL, move_until_signal,
+				      map_advised(open_file(O_RDONLY))));
+		CHECK(!pthread_join(mover, NULL));
+		WAIT_FOR(!events_pending());
+		for_each_map(map)
+			CHECK(!map->moving);
+	}
+}
+
 static char *left_by_move;
 
 /* The kernel has moved the file, and another thread has mapped memory at the old place. */
@@ -372,6 +420,7 @@ RUN(range_grown_in_place_has_no_advice_after_the_monitor)
 RUN(move_that_fails_leaves_no_advice)
 RUN(move_that_fails_takes_no_advice_back)
 RUN(move_that_fails_ends_the_mapping)
+RUN(signal_handler_ends_no_move_early)
 RUN(moved_range_has_no_unknown_advice)
 
 int main(void)
@@ -391,6 +440,7 @@ int main(void)
 		cmocka_unit_test(move_that_fails_leaves_no_advice_test),
 		cmocka_unit_test(move_that_fails_takes_no_advice_back_test),
 		cmocka_unit_test(move_that_fails_ends_the_mapping_test),
+		cmocka_unit_test(signal_handler_ends_no_move_early_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 	};
 
