@@ -26,6 +26,7 @@
 #define MAP_MOST 4096u
 #define MAP_REMOVED 16u
 #define MAP_ENDED 16u
+#define MAP_LATE_HINTS 16u
 
 /* A mode is a set of two bits: see act_sync_piece(). */
 _Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets of advice");
@@ -256,7 +257,7 @@ static inline bool map_hint_is_due(const struct map *map)
 /* Return whether a hint of the program covers any page of a range. */
 bool map_hinted(const struct map *map, u64 start, u64 end);
 
-/* --- for map.c, map_follow.c and map_pieces.c --- */
+/* --- for map.c and map_*.c --- */
 
 static inline u64 map_later(u64 a, u64 b)
 {
@@ -304,11 +305,24 @@ struct ended_move {
 };
 
 /**
+ * struct late_hint - a hint of the program for a mapping that mremap() moves
+ * @start: first address of its range
+ * @end: end of its range
+ * @advice: the argument of the program's madvise()
+ */
+struct late_hint {
+	u64 start, end;
+	int advice;
+};
+
+/**
  * struct map_memory - what comes with the first block of the table
  * @advised: for a child of fork(), and the program's threads in their own calls. The index is that
  *	of the mapping in the table
  * @removed: the last ranges
  * @ended: the last moves
+ * @late: hints that count when a move has ended, in the order in which they came
+ * @nlate: their number
  * @advices: the answers of the policy to one look. All mappings share them, because the monitor
  *	scans one at a time
  */
@@ -316,6 +330,8 @@ struct map_memory {
 	struct advised advised[MAP_MOST];
 	struct removed removed[MAP_REMOVED];
 	struct ended_move ended[MAP_ENDED];
+	struct late_hint late[MAP_LATE_HINTS];
+	u32 nlate;
 	struct hm_advice advices[HM_ADVICES];
 };
 
@@ -348,6 +364,17 @@ void map_keep(struct map *map, u64 start, u64 end);
  * the policy back, and gives the hint again.
  */
 void map_restore_hint(struct map *map);
+
+/* --- map_hints.c --- */
+
+void map_hint(const struct event *event);
+/*
+ * Take the hints that came during a move, if no mapping in their range moves any more. @all: also
+ * those of mappings that still move
+ */
+void map_take_late_hints(bool all);
+/* Forget these hints in a range that mremap() has moved to another place. */
+void map_drop_late_hints(u64 start, u64 end);
 
 /* --- map_pieces.c --- */
 

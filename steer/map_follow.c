@@ -306,6 +306,8 @@ static void map_moved(const struct event *event)
 {
 	struct map *map = map_moving_at(event->start), *new = NULL;
 
+	if (event->to != event->start && !(event->flags & MREMAP_DONTUNMAP))
+		map_drop_late_hints(event->start, event->start + event->bytes);
 	map_unmapped(event->to, event->to + event->to_bytes, map);
 	map_moved_others(map, event);
 	map_moving(event, false);
@@ -334,67 +336,14 @@ static void map_moved(const struct event *event)
 	map_cut(map, event->start, event->start + event->bytes);
 }
 
-/*
- * The program gives a hint for a range. A hint that the monitor has replaced counts again, except
- * in the range if both have the same kind.
- */
-static void map_end_replacement(struct map *map, int advice, u64 from, u64 to)
-{
-	bool whole = from <= map->advisor.first && to >= map->advisor.end;
-	const struct hint *old = map_whole_hint(map);
-
-	map->hint_kinds |= hint_kind(advice);
-	/* A program may repeat its hint often. */
-	if (!whole || !old || old->advice != advice)
-		map->hint_use = (struct hint_use){};
-	if (!whole || hint_kind(map->replaced) != hint_kind(advice))
-		map_restore_hint(map);
-	map->replaced = 0;
-}
-
-/*
- * MADV_NORMAL ends the hints of a range, so the policy's mode counts there again. The kernel may not
- * have the advice that the monitor has given before. So all of it is taken back first, and given
- * again when accesses confirm the mode.
- */
-static void map_end_hints(struct map *map, u64 from, u64 to)
-{
-	map_set_mode(map, from, to, map->advisor.mode);
-	map->suspended = true;
-}
-
-static void map_hint(const struct event *event)
-{
-	u64 end = event->start + event->bytes, from, to;
-	struct map *map;
-
-	for_each_map_in(map, event->start, end) {
-		from = (map_later(event->start, map->start) - map->base) / PAGE_BYTES;
-		to = (map_earlier(end, map_end(map)) - map->base + PAGE_BYTES - 1) / PAGE_BYTES;
-		map_end_replacement(map, event->advice, from, to);
-		map_remove_hints(map, from, to, hint_kind(event->advice));
-		/* Without a piece for the hint, all of the mapping is left to the kernel. */
-		if (!map_split(map, from, to, HM_MODE_NORMAL))
-			map_split(map, map->advisor.first, map->advisor.end, HM_MODE_NORMAL);
-		if (event->advice == MADV_NORMAL)
-			map_end_hints(map, from, to);
-		else
-			map_add_hint(map, (struct hint){ .start = from,
-							 .end = to,
-							 .advice = event->advice,
-							 .again = map->advised });
-		map->changed = true;
-		if (map->nhints && map->told)
-			map->told->pattern = STEER_HINTED;
-		map_publish(map);
-	}
-}
-
 struct map *map_follow(const struct event *event)
 {
+	struct map *added = NULL;
+
 	switch (event->kind) {
 	case EVENT_MAPPED:
-		return map_mapped(event);
+		added = map_mapped(event);
+		break;
 	case EVENT_UNMAPPING:
 		map_unmapping(event);
 		break;
@@ -415,7 +364,8 @@ struct map *map_follow(const struct event *event)
 		map_hint(event);
 		break;
 	}
-	return NULL;
+	map_take_late_hints(false);
+	return added;
 }
 
 /*
@@ -464,6 +414,9 @@ void map_recover(unsigned int lost)
 
 	if (lost & EVENTS_LOST_MOVE)
 		map_end_moves();
+	/* The waiting hints came before the lost hint, and must not end it. */
+	if (hints)
+		map_take_late_hints(true);
 	for_each_map(map) {
 		map->changed = true;
 		if (hints && !map->orphan) {
@@ -481,4 +434,5 @@ void map_recover(unsigned int lost)
 	}
 	reader_close(&reader);
 	map_unmapped(end, UINT64_MAX, NULL);
+	map_take_late_hints(false);
 }

@@ -502,6 +502,84 @@ static void hints_beyond_the_table_stay_due(void)
 	CHECK(map_is_hinted(map) && all_are_normal(map) && due_hints(map) == MAP_HINTS - 1);
 }
 
+/*
+ * mremap() has moved a mapping. Another thread maps memory at the old place, and gives hints for it,
+ * before the move is known. The hints of the moved mapping stay.
+ */
+static void hint_beside_a_move_belongs_to_the_old_place(void)
+{
+	struct event move = { EVENT_MOVING, .start = AT, .bytes = SIZE, .to = OTHER,
+			      .to_bytes = SIZE };
+	struct map *map = send_mapped(AT, SIZE, 0);
+
+	give(map, HM_MODE_RANDOM);
+	send_hint(SIZE, MADV_NOHUGEPAGE);
+	map->hint[0].again = false;
+	send(move);
+	send_hint(SIZE, MADV_SEQUENTIAL);
+	send_hint(SIZE, MADV_HUGEPAGE);
+	move.kind = EVENT_MOVED;
+	send(move);
+	map = find(OTHER);
+	CHECK(map && map->nhints == 1 && map->hint[0].advice == MADV_NOHUGEPAGE);
+	CHECK(!due_hints(map) && map->hint_kinds == hint_kind(MADV_NOHUGEPAGE));
+}
+
+/* The mapping is advised. The call fails, grows the mapping in place, or moves another part of it. */
+static void hint_beside_a_move_is_given_again(void)
+{
+	struct event end = { EVENT_STAYED, .start = AT, .bytes = SIZE / 2, .to = AT,
+			     .to_bytes = SIZE };
+	const enum event_kind kinds[] = { EVENT_STAYED, EVENT_MOVED, EVENT_MOVED };
+	struct map *map;
+	u32 i;
+
+	for (i = 0; i < COUNT(kinds); i++) {
+		end.kind = kinds[i];
+		end.to = i == 2 ? OTHER : AT;
+		end.to_bytes = i == 2 ? SIZE / 2 : SIZE;
+		end.bytes = i == 1 ? SIZE : SIZE / 2;
+		give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+		send((struct event){ EVENT_MOVING, .start = AT, .bytes = end.bytes });
+		send_hint(SIZE, MADV_SEQUENTIAL);
+		send(end);
+		map = find(i == 2 ? AT + SIZE / 2 : AT);
+		CHECK(map && !map->moving && map->nhints == 1 && due_hints(map) == 1);
+		CHECK(map_is_hinted(map) && map->hint[0].advice == MADV_SEQUENTIAL);
+		CHECK(!find(OTHER) || !find(OTHER)->nhints);
+		send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = SIZE });
+		CHECK(map_count() == (i == 2));
+	}
+}
+
+/* More hints than the monitor can keep come during a move, and a hint is lost. */
+static void hints_beside_a_move_are_not_lost(void)
+{
+	struct map *map = send_mapped(AT, SIZE, 0);
+	struct event move = { EVENT_MOVING, .start = AT, .bytes = SIZE };
+	u32 i;
+
+	give(map, HM_MODE_RANDOM);
+	send(move);
+	for (i = 0; i < MAP_LATE_HINTS; i++)
+		send_hint(2 * MB, MADV_HUGEPAGE);
+	CHECK(!map->nhints);
+	send_hint(SIZE, MADV_SEQUENTIAL);
+	move.kind = EVENT_STAYED;
+	send(move);
+	CHECK(map->nhints == 2 && due_hints(map) == 2 && map_is_hinted(map));
+	send_hint(SIZE, MADV_NORMAL);
+	CHECK(!map_is_hinted(map));
+	/* The lost hint was given later than MADV_NORMAL. */
+	move.kind = EVENT_MOVING;
+	send(move);
+	send_hint(SIZE, MADV_NORMAL);
+	map_recover(EVENTS_LOST_HINT * hint_kind(MADV_RANDOM));
+	move.kind = EVENT_STAYED;
+	send(move);
+	CHECK(map_whole_hint(map) && map_whole_hint(map)->kinds & hint_kind(MADV_RANDOM));
+}
+
 /* The program unmaps the range before the last 2 MB, for which a hint is due. */
 static void due_hint_of_a_rest_is_kept(void)
 {
@@ -714,6 +792,9 @@ RUN(hint_ends_a_lost_hint)
 RUN(hint_ends_hints_beyond_the_table)
 RUN(moved_mapping_keeps_the_kinds_of_its_hints)
 RUN(hints_beyond_the_table_stay_due)
+RUN(hint_beside_a_move_belongs_to_the_old_place)
+RUN(hint_beside_a_move_is_given_again)
+RUN(hints_beside_a_move_are_not_lost)
 RUN(due_hint_of_a_rest_is_kept)
 RUN(lost_hint_ends_the_replacement)
 RUN(failed_replacement_leaves_no_mode)
@@ -749,6 +830,9 @@ int main(void)
 		cmocka_unit_test(hint_ends_hints_beyond_the_table_test),
 		cmocka_unit_test(moved_mapping_keeps_the_kinds_of_its_hints_test),
 		cmocka_unit_test(hints_beyond_the_table_stay_due_test),
+		cmocka_unit_test(hint_beside_a_move_belongs_to_the_old_place_test),
+		cmocka_unit_test(hint_beside_a_move_is_given_again_test),
+		cmocka_unit_test(hints_beside_a_move_are_not_lost_test),
 		cmocka_unit_test(due_hint_of_a_rest_is_kept_test),
 		cmocka_unit_test(lost_hint_ends_the_replacement_test),
 		cmocka_unit_test(failed_replacement_leaves_no_mode_test),
