@@ -36,6 +36,7 @@ struct event {
 	 */
 	void *room;
 	uint64_t room_bytes;
+	bool rooms; /* MOVED: the room is for several mappings, and is no slot; see map_rooms() */
 };
 
 /* The slots of the ring. */

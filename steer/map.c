@@ -57,18 +57,28 @@ u32 map_count(void)
 	return map_used;
 }
 
-bool map_has_entry(void)
+u32 map_count_in(u64 start, u64 end)
 {
-	return __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) + events_backlog() <
+	u32 limit = map_limit(), n = 0, i;
+
+	for (i = 0; i < limit; i++) {
+		/* The monitor may clear the entry at any time. */
+		struct advised at = map_memory()->advised[i];
+
+		n += at.start < end && start < at.start + at.bytes;
+	}
+	return n;
+}
+
+bool map_has_entries(u32 n)
+{
+	return __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) + events_backlog() + n <=
 	       __atomic_load_n(&map_capacity, __ATOMIC_SEQ_CST);
 }
 
-bool map_is_full(void)
+bool map_is_full(u32 n)
 {
-	u32 used = __atomic_load_n(&map_used, __ATOMIC_SEQ_CST) + events_backlog();
-	u32 capacity = __atomic_load_n(&map_capacity, __ATOMIC_SEQ_CST);
-
-	return used >= capacity && capacity < MAP_MOST;
+	return !map_has_entries(n) && __atomic_load_n(&map_capacity, __ATOMIC_SEQ_CST) < MAP_MOST;
 }
 
 bool map_add_block(struct map_block *block)
@@ -115,6 +125,20 @@ size_t map_room(u64 start, u64 bytes)
 }
 
 /* --- for other threads --- */
+
+/*
+ * Each further mapping adds at most two regions, 72 bytes of each bitmap and the rest of a page to
+ * the room of one mapping of the same length.
+ */
+#define MAP_ROOM_MORE (2 * PAGE_BYTES)
+_Static_assert(2 * sizeof(struct hm_region) + 3 * 72 <= PAGE_BYTES, "see MAP_ROOM_MORE");
+
+size_t map_rooms(u64 start, u64 end, u64 to, u64 to_bytes)
+{
+	u32 n = map_count_in(start, end);
+
+	return n > 1 ? map_room(to, to_bytes) + (n - 1) * MAP_ROOM_MORE : 0;
+}
 
 enum hm_mode map_given(const struct map *map, u64 start, u64 end)
 {

@@ -119,13 +119,15 @@ struct map_block {
 	struct map map[MAP_BLOCK];
 };
 
-/* Returns whether the table needs another block for one mapping more. Any thread may call it. */
-bool map_is_full(void);
+/* Returns whether the table needs another block for so many mappings. Any thread may call it. */
+bool map_is_full(u32 n);
 /*
- * Returns whether an entry is free beside those that waiting events may take. Any thread may call
- * it.
+ * Returns whether so many entries are free beside those that waiting events may take. Any thread may
+ * call it.
  */
-bool map_has_entry(void);
+bool map_has_entries(u32 n);
+/* The number of mappings that overlap a range. Any thread may call it. */
+u32 map_count_in(u64 start, u64 end);
 /* Give the table another block. Returns false if it has all. Any thread may call it. */
 bool map_add_block(struct map_block *block);
 
@@ -153,6 +155,11 @@ void map_recover(unsigned int lost);
  * Return the bytes of memory that the data of a mapping needs. The event of the mapping brings it.
  */
 size_t map_room(u64 start, u64 bytes);
+/*
+ * Return the bytes of memory that all mappings of a range need after mremap() has moved them to @to;
+ * 0 if there are not several. Any thread may call it.
+ */
+size_t map_rooms(u64 start, u64 end, u64 to, u64 to_bytes);
 u32 map_count(void);
 /* Forget a mapping. The kernel keeps the advice that it has. */
 void map_drop(struct map *map);

@@ -234,13 +234,13 @@ static void map_moved_unknown(const struct event *event)
 
 	if (map_next_in(0, event->start, event->start + event->bytes))
 		events_lose(EVENTS_LOST);
+	map_give_room_back(event);
 	/* Other files that move may have advice of the program. */
 	if (!map_take_ended(event) || !event->advised || !area_find(event->to, &area) ||
-	    area.start > event->to || !area.ino) {
-		map_give_room_back(event);
+	    area.start > event->to || !area.ino)
 		return;
-	}
-	new = map_add(event->to, event->to_bytes, area.offset + (event->to - area.start), event);
+	new = map_add(event->to, event->to_bytes, area.offset + (event->to - area.start),
+		      &(struct event){});
 	if (!new)
 		return;
 	new->advised = true;
@@ -261,36 +261,80 @@ static u64 map_moved_end(const struct map *map, const struct event *event)
 	return event->to + bytes;
 }
 
+/* Take the part of an event's room that a mapping needs at its new place. */
+static struct event map_take_room(struct event *rest, u64 start, u64 bytes)
+{
+	u64 need = rest->rooms ? map_room(start, bytes) : rest->room_bytes;
+	struct event part = {};
+
+	if (!rest->room || need > rest->room_bytes)
+		return part;
+	part.room = rest->room;
+	part.room_bytes = need;
+	rest->room_bytes -= need;
+	rest->room = rest->room_bytes ? (char *)rest->room + need : NULL;
+	return part;
+}
+
 /*
- * The call has moved several mappings, or the last of them has grown in place. The event has a room
- * for the first one only, so this one is not steered any more, and its advice is taken back.
+ * Add a mapping at its new place. Stop steering it, and take its advice back, if the call has moved
+ * only a part of it, or if there is no room.
  */
-static void map_moved_along(struct map *map, const struct event *event)
+static void map_add_moved(const struct map *map, const struct event *event, struct event *rest)
 {
 	u64 start = map_later(map->start, event->start), end = map_moved_end(map, event);
 	u64 to = event->to + (start - event->start);
-	struct map *new = NULL;
+	bool whole = event->start <= map->start && event->start + event->bytes >= map_end(map);
+	struct event part;
+	struct map *new;
 
-	map->moving = false;
-	if (map->advised && event->room && to < end)
-		new = map_add(to, end - to, map->offset + (start - map->start), &(struct event){});
-	if (new) {
-		map_take_pieces(new, map, start);
+	if (to >= end)
+		return;
+	part = map_take_room(rest, to, end - to);
+	if (!part.room && !map->advised)
+		return;
+	new = map_add(to, end - to, map->offset + (start - map->start), &part);
+	if (!new)
+		return;
+	new->shared = map->shared;
+	new->writable = map->writable;
+	new->unsettled = map->unsettled;
+	new->huge_works = map->huge_works;
+	new->advisor.facts = map->advisor.facts;
+	if (!map->orphan && part.room)
+		map_begin_record(new);
+	map_take_pieces(new, map, start);
+	if (map->orphan || !whole || !part.room)
 		map_leave(new);
-	}
-	if (!(event->flags & MREMAP_DONTUNMAP))
+}
+
+/*
+ * A mapping has moved, or has grown in place. Its entry is free before the next mapping needs one.
+ * Without a room in the event, the thread of the program takes the advice of both places back.
+ */
+static void map_moved_one(struct map *map, const struct event *event, struct event *rest)
+{
+	u64 start = map_later(map->start, event->start);
+
+	if (map->compare)
+		events_lose(EVENTS_LOST);
+	map->moving = map->compare = false;
+	map->changed = true;
+	if (event->room)
+		map_add_moved(map, event, rest);
+	if (!(event->flags & MREMAP_DONTUNMAP) || !event->room)
 		map_cut(map, start, map_earlier(map_end(map), event->start + event->bytes));
 }
 
 /*
  * Several mappings move together if the kernel has one area of them. Since Linux 6.17, mremap()
  * moves all mappings of a range if the program gives the new address. A range that stays in place
- * may be shorter, and some of its mappings are gone.
+ * may be shorter, and some of its mappings are gone. @start: the end of the first mapping
  */
-static void map_moved_others(const struct map *first, const struct event *event)
+static void map_moved_others(u64 start, const struct event *event, struct event *rest)
 {
-	u64 start = first ? map_end(first) : event->start, end = event->start + event->bytes;
 	bool moved = event->to != event->start, grown = event->to_bytes > event->bytes;
+	u64 end = event->start + event->bytes;
 	struct map *map;
 
 	for_each_map_in(map, start, end) {
@@ -298,42 +342,27 @@ static void map_moved_others(const struct map *first, const struct event *event)
 			continue;
 		map->compare |= !moved;
 		if (moved || (grown && map_end(map) >= end))
-			map_moved_along(map, event);
+			map_moved_one(map, event, rest);
 	}
 }
 
 static void map_moved(const struct event *event)
 {
-	struct map *map = map_moving_at(event->start), *new = NULL;
+	struct map *first = map_moving_at(event->start);
+	u64 others = first ? map_end(first) : event->start;
+	struct event rest = *event;
 
 	if (event->to != event->start && !(event->flags & MREMAP_DONTUNMAP))
 		map_drop_late_hints(event->start, event->start + event->bytes);
-	map_unmapped(event->to, event->to + event->to_bytes, map);
-	map_moved_others(map, event);
+	map_unmapped(event->to, event->to + event->to_bytes, first);
+	if (first)
+		map_moved_one(first, event, &rest);
+	map_moved_others(others, event, &rest);
 	map_moving(event, false);
-	if (!map) {
-		map_moved_unknown(event);
-		return;
-	}
-	if (event->room)
-		new = map_add(event->to, map_moved_end(map, event) - event->to,
-			      map->offset + (event->start - map->start), event);
-	if (new) {
-		new->shared = map->shared;
-		new->writable = map->writable;
-		new->unsettled = map->unsettled;
-		new->huge_works = map->huge_works;
-		new->advisor.facts = map->advisor.facts;
-		if (!map->orphan)
-			map_begin_record(new);
-		map_take_pieces(new, map, event->start);
-		if (map->orphan || event->bytes < map->bytes)
-			map_leave(new);
-	}
-	/* Without a room, the thread of the program takes the advice of both places back. */
-	if (event->flags & MREMAP_DONTUNMAP && event->room)
-		return;
-	map_cut(map, event->start, event->start + event->bytes);
+	if (first)
+		map_give_room_back(&rest);
+	else
+		map_moved_unknown(&rest);
 }
 
 struct map *map_follow(const struct event *event)

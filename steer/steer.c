@@ -95,9 +95,9 @@ static bool steer_take_room(struct event *event, uint64_t start, uint64_t bytes)
 }
 
 /* If there is no memory for it, the mapping is not steered. */
-static void steer_grow_table(void)
+static void steer_grow_table(uint32_t n)
 {
-	struct map_block *block = map_is_full() ? room_map(sizeof(*block)) : NULL;
+	struct map_block *block = map_is_full(n) ? room_map(sizeof(*block)) : NULL;
 
 	if (block && !map_add_block(block))
 		room_unmap(block, sizeof(*block));
@@ -141,7 +141,7 @@ static void steer_put_mapped(void *addr, size_t length, int prot, int flags, off
 	    !steer_is_owner() || !watch_start() || !events_begin() ||
 	    !steer_take_room(&event, event.start, event.bytes))
 		return;
-	steer_grow_table();
+	steer_grow_table(1);
 	steer_widen(event.start, event.start + event.bytes);
 	steer_put(&event);
 	/*
@@ -336,21 +336,37 @@ static bool steer_put_moving(const struct event *event, struct map_parts *parts)
 	return put;
 }
 
+/* Take memory for the data of all mappings that have moved. */
+static bool steer_take_rooms(struct event *event)
+{
+	uint64_t end = event->start + event->bytes;
+
+	event->room_bytes = map_rooms(event->start, end, event->to, event->to_bytes);
+	event->rooms = event->room_bytes;
+	if (!event->rooms)
+		return steer_take_room(event, event->to, event->to_bytes);
+	event->room = room_map(event->room_bytes);
+	return event->room;
+}
+
 /*
  * Report the result of mremap(). Return whether the monitor will know the new place. @advised: the
  * monitor is to take the advice back if it does not know the move
  */
 static bool steer_put_moved(struct event *event, long at, size_t length, int flags, bool advised)
 {
+	uint32_t entries;
+
 	event->kind = call_failed(at) ? EVENT_STAYED : EVENT_MOVED;
 	if (event->kind == EVENT_MOVED) {
 		event->to = (uint64_t)at;
 		event->to_bytes = steer_pages(length);
 		event->flags = flags;
 		steer_widen(event->to, event->to + event->to_bytes);
-		steer_grow_table();
-		event->advised = map_has_entry() &&
-				 steer_take_room(event, event->to, event->to_bytes) && advised;
+		/* A move may cut the first and the last mapping of its range in two. */
+		entries = map_count_in(event->start, event->start + event->bytes) + 1;
+		steer_grow_table(entries);
+		event->advised = map_has_entries(entries) && steer_take_rooms(event) && advised;
 	}
 	return steer_put(event) && event->room;
 }

@@ -20,7 +20,7 @@ static struct map *map_past_the_end(void)
 
 	CHECK(at != MAP_FAILED);
 	event.start = (uintptr_t)at;
-	CHECK(!map_is_full() || map_add_block(room_map(sizeof(struct map_block))));
+	CHECK(!map_is_full(1) || map_add_block(room_map(sizeof(struct map_block))));
 	event.room_bytes = map_room(event.start, event.bytes);
 	event.room = room_map(event.room_bytes);
 	CHECK(event.room);

@@ -64,7 +64,7 @@ static struct map *random_map(void)
 	struct map *map;
 	u64 i;
 
-	CHECK(!map_is_full() || map_add_block(room_map(sizeof(struct map_block))));
+	CHECK(!map_is_full(1) || map_add_block(room_map(sizeof(struct map_block))));
 	event.room = room_map(event.room_bytes);
 	CHECK(event.room);
 	map = map_follow(&event);

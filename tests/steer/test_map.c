@@ -27,9 +27,11 @@ static struct map *send(struct event event)
 		u64 start = event.kind == EVENT_MAPPED ? event.start : event.to;
 		u64 bytes = event.kind == EVENT_MAPPED ? event.bytes : event.to_bytes;
 
-		if (map_is_full())
+		if (map_is_full(1))
 			CHECK(map_add_block(memory_of(sizeof(struct map_block))));
-		event.room_bytes = map_room(start, bytes);
+		event.room_bytes = event.rooms ? map_rooms(event.start, event.start + event.bytes,
+							   start, bytes) :
+						 map_room(start, bytes);
 		event.room = memory_of(event.room_bytes);
 	}
 	return map_follow(&event);
@@ -167,11 +169,63 @@ static void all_mappings_of_a_range_move(void)
 	CHECK(map && !map->moving && map->bytes == SIZE / 2 && map_count() == 2);
 }
 
-/* Two mappings of one area move, and the call changes the length of the range. */
-static void move_two(u64 to, u64 bytes)
+/* The event has a room for each of them, wherever their regions begin. */
+static void moved_mappings_stay_steered(void)
 {
-	struct event move = { EVENT_MOVING, .start = AT, .bytes = 2 * SIZE, .to = to,
-			      .to_bytes = bytes };
+	const u64 bytes = SIZE + PAGE;
+	struct event move = { EVENT_MOVING,	  .start = AT,		 .bytes = 3 * bytes,
+			      .to = OTHER - PAGE, .to_bytes = 3 * bytes, .rooms = true };
+	struct map *map;
+	u64 i;
+
+	for (i = 0; i < 3; i++)
+		give(send_mapped(AT + i * bytes, bytes, i * SIZE), HM_MODE_RANDOM);
+	find(AT + bytes)->piece[0].given = HM_MODE_HUGE;
+	send((struct event){ EVENT_HINT, .start = AT + 2 * bytes, .bytes = bytes,
+			     .advice = MADV_RANDOM });
+	send(move);
+	move.kind = EVENT_MOVED;
+	send(move);
+	CHECK(map_count() == 3 && !events_lost());
+	for (i = 0; i < 3; i++) {
+		map = find(move.to + i * bytes);
+		CHECK(map && !map->orphan && map->bytes == bytes && map->offset == i * SIZE);
+		CHECK(map->piece[0].given == (i == 1 ? HM_MODE_HUGE : HM_MODE_RANDOM));
+		CHECK(map_is_hinted(map) == (i == 2) && map->shared);
+		CHECK(map->room == map_room(map->start, bytes));
+		/* No room overlaps another one. */
+		CHECK(!map->seen[0] && !map->seen[map->room / sizeof(*map->seen) - 1]);
+		memset(map->seen, 1, map->room);
+	}
+	send((struct event){ EVENT_UNMAPPING, .start = move.to, .bytes = 3 * bytes });
+	CHECK(!map_count());
+}
+
+/* Each mapping that moves needs an entry for its new place, and gives that of its old place back. */
+static void moved_mappings_need_one_free_entry(void)
+{
+	struct event move = { EVENT_MOVING, .start = AT,	  .bytes = 3 * SIZE,
+			      .to = OTHER,  .to_bytes = 3 * SIZE, .rooms = true };
+	struct map other = { .start = PAGE, .bytes = PAGE }, *map, *last = NULL;
+	u64 i;
+
+	for (i = 0; i < 3; i++)
+		send_mapped(AT + i * SIZE, SIZE, 0);
+	while ((map = map_take_entry(&other)))
+		last = map;
+	map_drop(last);
+	send(move);
+	move.kind = EVENT_MOVED;
+	send(move);
+	for (i = 0; i < 3; i++)
+		CHECK(find(OTHER + i * SIZE) && !find(AT + i * SIZE));
+}
+
+/* Two mappings of one area move, and the call changes the length of the range. */
+static void move_two(u64 to, u64 bytes, bool rooms)
+{
+	struct event move = { EVENT_MOVING, .start = AT,       .bytes = 2 * SIZE,
+			      .to = to,	    .to_bytes = bytes, .rooms = rooms };
 
 	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
 	give(send_mapped(AT + SIZE, SIZE, SIZE), HM_MODE_RANDOM);
@@ -182,22 +236,27 @@ static void move_two(u64 to, u64 bytes)
 
 static void last_mapping_of_a_range_grows(void)
 {
-	move_two(OTHER, 2 * SIZE + MB);
+	move_two(OTHER, 2 * SIZE + MB, false);
 	CHECK(find(OTHER)->bytes == SIZE && is_orphan(find(OTHER + SIZE), SIZE + MB));
 	CHECK(map_count() == 2);
 	send((struct event){ EVENT_UNMAPPING, .start = OTHER, .bytes = 3 * SIZE });
-	move_two(AT, 2 * SIZE + MB);
+	move_two(AT, 2 * SIZE + MB, false);
 	CHECK(find(AT)->bytes == SIZE && !find(AT)->orphan && !find(AT)->moving);
 	CHECK(is_orphan(find(AT + SIZE), SIZE + MB) && map_count() == 2);
+	/* With a room for each of them, both are steered. */
+	send((struct event){ EVENT_UNMAPPING, .start = AT, .bytes = 3 * SIZE });
+	move_two(AT, 2 * SIZE + MB, true);
+	CHECK(find(AT)->bytes == SIZE && !find(AT)->orphan && map_count() == 2);
+	CHECK(find(AT + SIZE)->bytes == SIZE + MB && !find(AT + SIZE)->orphan);
 }
 
 static void moved_range_is_shortened(void)
 {
-	move_two(OTHER, SIZE + MB);
+	move_two(OTHER, SIZE + MB, false);
 	CHECK(find(OTHER)->bytes == SIZE && is_orphan(find(OTHER + SIZE), MB));
 	CHECK(map_count() == 2);
 	send((struct event){ EVENT_UNMAPPING, .start = OTHER, .bytes = 3 * SIZE });
-	move_two(OTHER, SIZE / 2);
+	move_two(OTHER, SIZE / 2, false);
 	CHECK(find(OTHER)->bytes == SIZE / 2 && map_count() == 1);
 }
 
@@ -775,6 +834,8 @@ RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_is_not_cut)
 RUN(all_mappings_of_a_range_move)
+RUN(moved_mappings_stay_steered)
+RUN(moved_mappings_need_one_free_entry)
 RUN(last_mapping_of_a_range_grows)
 RUN(moved_range_is_shortened)
 RUN(shortened_range_is_compared)
@@ -813,6 +874,8 @@ int main(void)
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
 		cmocka_unit_test(moved_mapping_is_not_cut_test),
 		cmocka_unit_test(all_mappings_of_a_range_move_test),
+		cmocka_unit_test(moved_mappings_stay_steered_test),
+		cmocka_unit_test(moved_mappings_need_one_free_entry_test),
 		cmocka_unit_test(last_mapping_of_a_range_grows_test),
 		cmocka_unit_test(moved_range_is_shortened_test),
 		cmocka_unit_test(shortened_range_is_compared_test),

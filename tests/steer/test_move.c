@@ -222,9 +222,23 @@ static void moved_range_has_no_unknown_advice(void)
 		return;
 	}
 	WAIT_FOR(!events_pending() && !map_overlaps((uintptr_t)at, 2 * SIZE));
-	WAIT_FOR(!is_advised(new + SIZE));
 	steer_alone();
-	CHECK(!is_advised(new));
+	CHECK(!is_advised(new) && !is_advised(new + SIZE));
+}
+
+/* Each mapping that such a call moves is steered at its new place. */
+static void moved_range_stays_steered(void)
+{
+	char *at = reserve_two(), *new = reserve_two();
+	char *second = map_advised_at(open_file(O_RDONLY), at);
+
+	map_advised_at(open_file(O_RDONLY), second);
+	if (steer_remap(at, 2 * SIZE, 2 * SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, new) != new) {
+		fprintf(stderr, "skipped: mremap() moves one mapping\n");
+		return;
+	}
+	WAIT_FOR(told_of(new) && told_of(new + SIZE));
+	IN_ORDER_UNTIL(new + SIZE, false, told_of(new + SIZE)->count[STEER_ACT_HUGE]);
 }
 
 /* The kernel has one area for both mappings without advice, and several with it. */
@@ -422,6 +436,7 @@ RUN(move_that_fails_takes_no_advice_back)
 RUN(move_that_fails_ends_the_mapping)
 RUN(signal_handler_ends_no_move_early)
 RUN(moved_range_has_no_unknown_advice)
+RUN(moved_range_stays_steered)
 
 int main(void)
 {
@@ -442,6 +457,7 @@ int main(void)
 		cmocka_unit_test(move_that_fails_ends_the_mapping_test),
 		cmocka_unit_test(signal_handler_ends_no_move_early_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
+		cmocka_unit_test(moved_range_stays_steered_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);

@@ -85,7 +85,7 @@ static void random_maps(u64 bytes)
 	struct map *map;
 	u32 i;
 
-	CHECK(!map_is_full() || map_add_block(room_map(sizeof(struct map_block))));
+	CHECK(!map_is_full(1) || map_add_block(room_map(sizeof(struct map_block))));
 	for (i = 0; i < MAPS; i++) {
 		event.start = AT + 2 * i * bytes;
 		event.room_bytes = map_room(event.start, bytes);
