@@ -268,10 +268,11 @@ void map_child(void)
 	for (i = 0; i < map_end_used; i++)
 		if (map_memory()->advised[i].bytes)
 			map_child_take_back(&map_memory()->advised[i]);
-	if (map_end_used) {
+	if (map_end_used)
 		memset(map_memory()->advised, 0, map_end_used * sizeof(struct advised));
-		map_memory()->nlate = 0;
-	}
+	/* The table may be empty while another thread of the parent moves memory. */
+	if (map_memory() && (map_memory()->nlate || map_memory()->nmoves))
+		map_memory()->nlate = map_memory()->nmoves = 0;
 	memset(map_blocks, 0, sizeof(map_blocks));
 	map_capacity = map_end_used = map_used = map_areas = 0;
 }
@@ -334,7 +335,7 @@ void map_drop(struct map *map)
 	map_memory()->advised[map->index] = (struct advised){};
 	map_used--;
 	if (!map_used)
-		map_memory()->nlate = 0;
+		map_memory()->nlate = map_memory()->nmoves = 0;
 	while (map_end_used && !map_memory()->advised[map_end_used - 1].bytes)
 		__atomic_store_n(&map_end_used, map_end_used - 1, __ATOMIC_RELEASE);
 }

@@ -27,6 +27,7 @@
 #define MAP_REMOVED 16u
 #define MAP_ENDED 16u
 #define MAP_LATE_HINTS 16u
+#define MAP_MOVES 64u
 
 /* A mode is a set of two bits: see act_sync_piece(). */
 _Static_assert(HM_MODE_CHUNK == (HM_MODE_RANDOM | HM_MODE_HUGE), "modes are sets of advice");
@@ -306,8 +307,8 @@ struct removed {
 	struct map map;
 };
 
-/* The addresses of a mapping whose move map_recover() has ended. */
-struct ended_move {
+/* The old addresses of memory that mremap() moves, or of a mapping whose move map_recover() has ended. */
+struct move {
 	u64 start, end;
 };
 
@@ -327,7 +328,9 @@ struct late_hint {
  * @advised: for a child of fork(), and the program's threads in their own calls. The index is that
  *	of the mapping in the table
  * @removed: the last ranges
- * @ended: the last moves
+ * @ended: the last moves that map_recover() has ended
+ * @moves: the moves that have not ended
+ * @nmoves: their number
  * @late: hints that count when a move has ended, in the order in which they came
  * @nlate: their number
  * @advices: the answers of the policy to one look. All mappings share them, because the monitor
@@ -336,7 +339,9 @@ struct late_hint {
 struct map_memory {
 	struct advised advised[MAP_MOST];
 	struct removed removed[MAP_REMOVED];
-	struct ended_move ended[MAP_ENDED];
+	struct move ended[MAP_ENDED];
+	struct move moves[MAP_MOVES];
+	u32 nmoves;
 	struct late_hint late[MAP_LATE_HINTS];
 	u32 nlate;
 	struct hm_advice advices[HM_ADVICES];

@@ -152,7 +152,7 @@ static struct map *map_moving_at(u64 address)
 static bool map_take_ended(const struct event *event)
 {
 	u64 end = event->start + event->bytes;
-	struct ended_move *at;
+	struct move *at;
 	bool found = false;
 	u32 i;
 
@@ -170,20 +170,77 @@ static bool map_take_ended(const struct event *event)
 	return found;
 }
 
-static void map_moving(const struct event *event, bool moving)
+/* If there is no room for the move, it ends with the next move of a part of the same mapping. */
+static void map_add_move(u64 start, u64 end)
+{
+	struct map_memory *memory = map_memory();
+
+	if (memory && memory->nmoves < MAP_MOVES)
+		memory->moves[memory->nmoves++] = (struct move){ start, end };
+}
+
+static void map_remove_move(u64 start, u64 end)
+{
+	struct map_memory *memory = map_memory();
+	u32 n = memory ? memory->nmoves : 0, i;
+
+	for (i = 0; i < n; i++)
+		if (memory->moves[i].start == start && memory->moves[i].end == end) {
+			memory->moves[i] = memory->moves[n - 1];
+			memory->nmoves = n - 1;
+			return;
+		}
+}
+
+/* Another thread may move another part of the mapping. */
+static bool map_is_moving(const struct map *map)
+{
+	u32 i;
+
+	for (i = 0; i < map_memory()->nmoves; i++)
+		if (map_memory()->moves[i].start < map_end(map) &&
+		    map->start < map_memory()->moves[i].end)
+			return true;
+	return false;
+}
+
+static void map_begin_move(const struct event *event)
+{
+	u64 end = event->start + event->bytes;
+	struct map *map;
+
+	map_add_move(event->start, end);
+	for_each_map_in(map, event->start, end) {
+		map->moving = map->changed = true;
+		map_publish(map);
+	}
+}
+
+/* A move has ended. The mappings of a range move no more, unless they are part of another move. */
+static void map_end_move(u64 start, u64 end)
 {
 	bool compare = false;
 	struct map *map;
 
-	for_each_map_in(map, event->start, event->start + event->bytes) {
-		map->moving = moving;
+	for_each_map_in(map, start, end) {
+		map->moving = map->moving && map_is_moving(map);
 		map->changed = true;
-		compare |= map->compare;
-		map->compare &= moving;
+		if (!map->moving) {
+			compare |= map->compare;
+			map->compare = false;
+		}
 		map_publish(map);
 	}
-	if (compare && !moving)
+	if (compare)
 		events_lose(EVENTS_LOST);
+}
+
+static void map_stayed(const struct event *event)
+{
+	u64 end = event->start + event->bytes;
+
+	map_remove_move(event->start, end);
+	map_end_move(event->start, end);
 }
 
 /*
@@ -314,16 +371,17 @@ static void map_add_moved(const struct map *map, const struct event *event, stru
  */
 static void map_moved_one(struct map *map, const struct event *event, struct event *rest)
 {
-	u64 start = map_later(map->start, event->start);
+	u64 start = map_later(map->start, event->start), from = map->start, to = map_end(map);
 
 	if (map->compare)
 		events_lose(EVENTS_LOST);
-	map->moving = map->compare = false;
 	map->changed = true;
 	if (event->room)
 		map_add_moved(map, event, rest);
 	if (!(event->flags & MREMAP_DONTUNMAP) || !event->room)
 		map_cut(map, start, map_earlier(map_end(map), event->start + event->bytes));
+	/* The call may have moved the middle: the head and the tail are two mappings then. */
+	map_end_move(from, to);
 }
 
 /*
@@ -340,9 +398,10 @@ static void map_moved_others(u64 start, const struct event *event, struct event 
 	for_each_map_in(map, start, end) {
 		if (!map->moving || map->start < start)
 			continue;
-		map->compare |= !moved;
 		if (moved || (grown && map_end(map) >= end))
 			map_moved_one(map, event, rest);
+		else
+			map->compare = true;
 	}
 }
 
@@ -352,13 +411,14 @@ static void map_moved(const struct event *event)
 	u64 others = first ? map_end(first) : event->start;
 	struct event rest = *event;
 
+	map_remove_move(event->start, event->start + event->bytes);
 	if (event->to != event->start && !(event->flags & MREMAP_DONTUNMAP))
 		map_drop_late_hints(event->start, event->start + event->bytes);
 	map_unmapped(event->to, event->to + event->to_bytes, first);
 	if (first)
 		map_moved_one(first, event, &rest);
 	map_moved_others(others, event, &rest);
-	map_moving(event, false);
+	map_end_move(event->start, event->start + event->bytes);
 	if (first)
 		map_give_room_back(&rest);
 	else
@@ -381,10 +441,10 @@ struct map *map_follow(const struct event *event)
 		break;
 	case EVENT_MOVING:
 		map_take_ended(event);
-		map_moving(event, true);
+		map_begin_move(event);
 		break;
 	case EVENT_STAYED:
-		map_moving(event, false);
+		map_stayed(event);
 		break;
 	case EVENT_MOVED:
 		map_moved(event);
@@ -428,9 +488,11 @@ static void map_end_moves(void)
 	for_each_map(map) {
 		if (map->moving)
 			map_memory()->ended[map_ends++ % MAP_ENDED] =
-				(struct ended_move){ map->start, map_end(map) };
+				(struct move){ map->start, map_end(map) };
 		map->moving = map->compare = false;
 	}
+	if (map_memory())
+		map_memory()->nmoves = 0;
 }
 
 void map_recover(unsigned int lost)

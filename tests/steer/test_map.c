@@ -138,6 +138,65 @@ static void moved_mapping_is_not_cut(void)
 	CHECK(map_count() == 1 && is_orphan(find(OTHER), SIZE));
 }
 
+static bool is_any_moving(void)
+{
+	struct map *map;
+
+	for_each_map(map)
+		if (map->moving)
+			return true;
+	return false;
+}
+
+/*
+ * Two threads move a part of a mapping each. The monitor must give no advice at the old place of the
+ * second one until that move has ended.
+ */
+static void moves_of_a_mapping_end_one_by_one(void)
+{
+	struct event a = { EVENT_MOVING, .start = AT, .bytes = SIZE / 4, .to = OTHER,
+			   .to_bytes = SIZE / 4 };
+	struct event b = { EVENT_MOVING, .start = AT + SIZE / 2, .bytes = SIZE / 4,
+			   .to = OTHER + SIZE, .to_bytes = SIZE / 4 };
+
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	send(a);
+	send(b);
+	a.kind = EVENT_STAYED;
+	send(a);
+	CHECK(find(AT)->moving);
+	a.kind = EVENT_MOVING;
+	send(a);
+	a.kind = EVENT_MOVED;
+	send(a);
+	CHECK(find(OTHER) && !find(OTHER)->moving && find(AT + SIZE / 4)->moving);
+	b.kind = EVENT_MOVED;
+	send(b);
+	CHECK(find(OTHER + SIZE) && !is_any_moving());
+	/* Both rests of the mapping. */
+	CHECK(find(AT + SIZE / 4) && find(AT + 3 * (SIZE / 4)) && map_count() == 4);
+}
+
+/* The second thread moves a part of the smaller rest, which is not steered any more. */
+static void move_of_the_smaller_rest_ends(void)
+{
+	struct event a = { EVENT_MOVING, .start = AT + SIZE / 4, .bytes = SIZE / 8, .to = OTHER,
+			   .to_bytes = SIZE / 8 };
+	struct event b = { EVENT_MOVING, .start = AT, .bytes = SIZE / 8, .to = OTHER + SIZE,
+			   .to_bytes = SIZE / 8 };
+
+	give(send_mapped(AT, SIZE, 0), HM_MODE_RANDOM);
+	send(a);
+	send(b);
+	a.kind = EVENT_MOVED;
+	send(a);
+	CHECK(find(AT)->moving && find(AT)->orphan && !find(AT + 3 * (SIZE / 8))->moving);
+	b.kind = EVENT_MOVED;
+	send(b);
+	CHECK(is_orphan(find(OTHER + SIZE), SIZE / 8) && !is_any_moving());
+	CHECK(is_orphan(find(AT + SIZE / 8), SIZE / 8));
+}
+
 /* Since Linux 6.17, a call of mremap() moves all mappings of a range. */
 static void all_mappings_of_a_range_move(void)
 {
@@ -833,6 +892,8 @@ static void refused_room_is_not_tried_again(void)
 RUN(failed_unmap_leaves_no_advice)
 RUN(moved_mapping_is_not_confused)
 RUN(moved_mapping_is_not_cut)
+RUN(moves_of_a_mapping_end_one_by_one)
+RUN(move_of_the_smaller_rest_ends)
 RUN(all_mappings_of_a_range_move)
 RUN(moved_mappings_stay_steered)
 RUN(moved_mappings_need_one_free_entry)
@@ -873,6 +934,8 @@ int main(void)
 		cmocka_unit_test(failed_unmap_leaves_no_advice_test),
 		cmocka_unit_test(moved_mapping_is_not_confused_test),
 		cmocka_unit_test(moved_mapping_is_not_cut_test),
+		cmocka_unit_test(moves_of_a_mapping_end_one_by_one_test),
+		cmocka_unit_test(move_of_the_smaller_rest_ends_test),
 		cmocka_unit_test(all_mappings_of_a_range_move_test),
 		cmocka_unit_test(moved_mappings_stay_steered_test),
 		cmocka_unit_test(moved_mappings_need_one_free_entry_test),
