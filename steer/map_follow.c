@@ -333,6 +333,18 @@ static struct event map_take_room(struct event *rest, u64 start, u64 bytes)
 	return part;
 }
 
+/* The file of a mapping that has moved is not looked up again. */
+static void map_begin_moved_record(struct map *new, const struct map *map)
+{
+	map_begin_record(new);
+	if (!new->told || !map->told)
+		return;
+	new->told->dev = map->told->dev;
+	new->told->ino = map->told->ino;
+	new->told->pattern = map->told->pattern;
+	memcpy(new->told->path, map->told->path, sizeof(new->told->path));
+}
+
 /*
  * Add a mapping at its new place. Stop steering it, and take its advice back, if the call has moved
  * only a part of it, or if there is no room.
@@ -359,7 +371,7 @@ static void map_add_moved(const struct map *map, const struct event *event, stru
 	new->huge_works = map->huge_works;
 	new->advisor.facts = map->advisor.facts;
 	if (!map->orphan && part.room)
-		map_begin_record(new);
+		map_begin_moved_record(new, map);
 	map_take_pieces(new, map, start);
 	if (map->orphan || !whole || !part.room)
 		map_leave(new);

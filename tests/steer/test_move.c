@@ -226,6 +226,14 @@ static void moved_range_has_no_unknown_advice(void)
 	CHECK(!is_advised(new) && !is_advised(new + SIZE));
 }
 
+static void moved_mapping_keeps_its_name(void)
+{
+	char *new = move(map_advised(open_file(O_RDONLY)), SIZE);
+
+	WAIT_FOR(told_of(new) && !events_pending());
+	CHECK(strstr(told_of(new)->path, "hugemap-steer-") && told_of(new)->ino);
+}
+
 /* Each mapping that such a call moves is steered at its new place. */
 static void moved_range_stays_steered(void)
 {
@@ -437,6 +445,7 @@ RUN(move_that_fails_ends_the_mapping)
 RUN(signal_handler_ends_no_move_early)
 RUN(moved_range_has_no_unknown_advice)
 RUN(moved_range_stays_steered)
+RUN(moved_mapping_keeps_its_name)
 
 int main(void)
 {
@@ -458,6 +467,7 @@ int main(void)
 		cmocka_unit_test(signal_handler_ends_no_move_early_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 		cmocka_unit_test(moved_range_stays_steered_test),
+		cmocka_unit_test(moved_mapping_keeps_its_name_test),
 	};
 
 	return cmocka_run_group_tests(tests, new_group, end_group);
