@@ -104,6 +104,19 @@ static struct view policy_take_view(struct hm_advisor *a)
 }
 
 /*
+ * Are the runs long enough for whole regions? If the kernel reads only little ahead, a region
+ * gains nothing on a device that costs by the byte, such as zram. If the program waits for its
+ * reads, one region costs less than sixteen windows, as long as the program uses most of it.
+ */
+static bool policy_reads_regions(const struct hm_advisor *a, u64 length)
+{
+	if (a->facts.small_writes)
+		return false;
+	return policy_window(a) >= REGION / 4 ||
+	       (a->facts.waits && !a->facts.small && length >= REGION);
+}
+
+/*
  * If most runs have the length of chunks, let faults read whole regions. A run that ends costs the
  * pages that were read beyond it: about half a region, or the pages that the kernel has read ahead
  * by its own guess.
@@ -115,8 +128,7 @@ static void policy_decide_chunks(struct hm_advisor *a, const struct view *v, u64
 	if (v->chunks < 2 || v->singles > v->chunks || v->chunk_pages / v->chunks < CHUNK_LEAST)
 		return;
 	a->pattern = HM_PATTERN_CHUNKS;
-	mode = policy_window(a) < REGION / 4 || a->facts.small_writes ? HM_MODE_NORMAL :
-									HM_MODE_CHUNK;
+	mode = policy_reads_regions(a, v->chunk_pages / v->chunks) ? HM_MODE_CHUNK : HM_MODE_NORMAL;
 	if (a->mode == mode)
 		return;
 	a->probe_ms = a->probe_ms ? policy_least(2 * a->probe_ms, PROBE_LAST_MS) : PROBE_FIRST_MS;
@@ -236,6 +248,8 @@ static void policy_decide(struct hm_advisor *a, u64 now_ms)
 		if (policy_guess_pays(a, v.streams)) {
 			if (jumps >= 3 && !v.proven)
 				a->pattern = HM_PATTERN_RANDOM;
+			if (policy_window(a) < REGION / 4 && a->facts.waits && !v.proven)
+				policy_decide_chunks(a, &v, now_ms);
 		} else if (jumps >= 2 && jumps + v.fresh >= 3 && !v.proven) {
 			if (v.singles < v.chunks)
 				policy_decide_chunks(a, &v, now_ms);

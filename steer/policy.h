@@ -103,6 +103,7 @@ struct hm_shared {
  * @small_writes: the program syncs small pieces, and each piece makes a whole folio dirty:
  *	with huge folios it would write more
  * @outside: the caller cannot give modes, so the pages ahead of a stream are requested instead
+ * @waits: the process waits for most of the time that its reads take
  * @cached: the process has read nothing from a device lately, so no page is requested
  * @crowded: pages that are read push other pages out that are read again, so whole regions are
  *	requested only if they are hot
@@ -111,7 +112,7 @@ struct hm_facts {
 	u64 memory, window;
 	u64 read, read_at_start, used;
 	struct hm_shared shared;
-	bool writable, small, small_writes, outside, cached, crowded;
+	bool writable, small, small_writes, outside, waits, cached, crowded;
 };
 
 /**

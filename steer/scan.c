@@ -13,6 +13,7 @@
 #include "record.h"
 #include "say.h"
 #include "state.h"
+#include "wait.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -69,6 +70,7 @@ static u32 scan_round;
 static u32 scan_sharers = 1; /* mappings that must be confirmed; 1 if there are none */
 static u32 scan_next; /* entry of the table at which scan_all() continues */
 static u64 scan_faults, scan_written; /* page faults of the program, dirty bytes, so far */
+static struct wait scan_wait;
 static u64 scan_major; /* major faults of the program so far, without those of the monitor */
 static u64 scan_blocks; /* blocks of 512 bytes that the process has read from devices so far */
 static u64 scan_touched; /* pages that the process has mapped so far */
@@ -204,6 +206,7 @@ static void scan_found(struct map *map, u32 n, u64 now, bool fresh)
 	map->advisor.facts.used = scan_touched;
 	map->advisor.facts.memory = scan_memory / PAGE_BYTES;
 	map->advisor.facts.shared = scan_shared;
+	map->advisor.facts.waits = scan_wait.waits;
 	map->advisor.facts.cached = now - scan_read > SCAN_CACHED_NS;
 	scan_find_crowded(now);
 	hot_found(map, scan_runs, n);
@@ -468,6 +471,12 @@ static void scan_all(u64 now)
 
 /* --- how often --- */
 
+static u64 scan_cpu_ns(const struct rusage *usage)
+{
+	return ((u64)usage->ru_utime.tv_sec + (u64)usage->ru_stime.tv_sec) * 1000 * MS +
+	       ((u64)usage->ru_utime.tv_usec + (u64)usage->ru_stime.tv_usec) * 1000;
+}
+
 /*
  * Return the page faults of the program so far. Those of the monitor, whose MADV_POPULATE_READ
  * faults for each page that it maps, are no evidence of accesses.
@@ -485,6 +494,7 @@ static u64 scan_count_faults(void)
 	scan_blocks = (u64)usage.ru_inblock;
 	scan_reads = (u64)usage.ru_majflt + scan_blocks;
 	scan_written = (u64)usage.ru_oublock * 512;
+	wait_count(&scan_wait, scan_last, scan_cpu_ns(&usage) - scan_cpu_ns(&own), scan_major);
 	if (record_page) {
 		record_page->minflt = (u64)usage.ru_minflt;
 		record_page->majflt = (u64)usage.ru_majflt;

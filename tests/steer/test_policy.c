@@ -210,6 +210,69 @@ static void chunks_with_a_short_window_are_left_alone(void **state)
 	world_end(&w);
 }
 
+/*
+ * A program reads arrays of @length pages in any order, and the kernel reads 128 KB ahead. Return
+ * the pages for each wait.
+ */
+static u64 pages_per_wait(u64 length, struct hm_facts facts)
+{
+	u64 i, n, array, arrays = PAGES / length;
+	struct world w;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.window = 32;
+	facts.memory = w.a.facts.memory;
+	facts.window = w.window;
+	w.a.facts = facts;
+	for (i = 0; i < arrays / 4; i++) {
+		array = i * 7919 % arrays;
+		for (n = 0; n < length; n++)
+			world_access(&w, array * length + n);
+	}
+	n = w.wanted / w.faults;
+	world_end(&w);
+	return n;
+}
+
+/* Each request costs time. If the program waits for its reads, few large ones are better. */
+static void arrays_are_read_at_once_from_a_slow_device(void **state)
+{
+	const struct hm_facts slow = { .waits = true }, small = { .waits = true, .small = true };
+
+	assert_true(pages_per_wait(2 * REGION, slow) >= REGION / 2);
+	assert_true(pages_per_wait(2 * REGION, (struct hm_facts){}) < REGION / 4);
+	assert_true(pages_per_wait(2 * REGION, small) < REGION / 4);
+}
+
+/* Return the mode after runs of @length pages at random places. The program uses all pages. */
+static enum hm_mode mode_of_runs(u64 length)
+{
+	struct hm_touch run;
+	enum hm_mode mode;
+	struct world w;
+	u64 i;
+
+	world_make(&w, PAGES, 4 * PAGES, false);
+	w.a.facts.window = 32;
+	w.a.facts.waits = true;
+	for (i = 0; i < 40; i++) {
+		w.a.facts.read += length;
+		w.a.facts.used += length;
+		run.start = i * 391 % 1000 * REGION;
+		run.end = run.start + length;
+		hm_advisor_look(&w.a, &run, 1, i);
+	}
+	mode = w.a.mode;
+	world_end(&w);
+	return mode;
+}
+
+static void short_runs_on_a_slow_device_are_left_alone(void **state)
+{
+	assert_int_equal(mode_of_runs(2 * REGION), HM_MODE_CHUNK);
+	assert_int_equal(mode_of_runs(REGION / 2), HM_MODE_NORMAL);
+}
+
 static void chunks_are_read_at_once(void **state)
 {
 	struct world w;
@@ -455,6 +518,8 @@ int main(void)
 		cmocka_unit_test(small_writes_are_left_alone),
 		cmocka_unit_test(stream_may_begin_anywhere),
 		cmocka_unit_test(chunks_with_a_short_window_are_left_alone),
+		cmocka_unit_test(arrays_are_read_at_once_from_a_slow_device),
+		cmocka_unit_test(short_runs_on_a_slow_device_are_left_alone),
 		cmocka_unit_test(chunks_are_read_at_once),
 		cmocka_unit_test(chunks_that_end_are_noticed),
 		cmocka_unit_test(change_from_scan_to_random_and_back_is_followed),
