@@ -193,15 +193,48 @@ static bool evict_can_move(struct hugemap_mount *mount, const struct hm_victim *
 }
 
 /*
+ * Return true if a locked VMA covers pages of the run, and some may be mapped. Most runs that leave
+ * are unmapped already, and take no i_mmap_rwsem here.
+ */
+static bool evict_run_may_be_mlocked(struct hugemap_inode *hi, const struct hm_victim *victims,
+				     u32 n)
+{
+	u64 start = victims[0].unit.pgoff;
+	u64 end = victims[n - 1].unit.pgoff + victims[n - 1].unit.npages;
+	bool mapped = false;
+	u32 i;
+
+	for (i = 0; i < n && !mapped; i++)
+		mapped = !victims[i].evict ||
+			 folio_mapped(hugemap_frame_folio(hugemap_of(hi), victims[i].unit.frame));
+	return mapped && hugemap_mm_is_mlocked(hi->vfs_inode.i_mapping, start, end - start);
+}
+
+/*
+ * Return true if mm has marked the folio, or if it is mapped and a locked VMA covers it. An
+ * unmapped page of a locked VMA may leave: with MLOCK_ONFAULT most pages of a large VMA may be read
+ * ahead and never accessed. @may_be_mlocked: see evict_lock_victim().
+ */
+static bool evict_is_mlocked(struct hugemap_inode *hi, struct folio *folio,
+			     const struct hm_unit *unit, bool may_be_mlocked)
+{
+	if (folio_test_mlocked(folio))
+		return true;
+	return may_be_mlocked && folio_mapped(folio) &&
+	       hugemap_mm_is_mlocked(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages);
+}
+
+/*
  * Return the folio of a victim, locked. If the victim is not claimed, the folio has a reference.
  * NULL: the victim stays, and stays mapped. That includes folios locked by mlock(2), because mm
- * forgets the lock with the mapping.
+ * forgets the lock with the mapping. @may_be_mlocked: a locked VMA covers pages of the run.
  *
  * A folio that only becomes inactive stays locked until the TLBs are flushed. mm clears a huge
  * entry before it flushes. Without the lock, write-back would find nothing to protect in between,
  * and a store through a stale TLB entry would be lost.
  */
-static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm_victim *victim)
+static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm_victim *victim,
+				       bool may_be_mlocked)
 {
 	const struct hm_unit *unit = &victim->unit;
 	struct folio *folio;
@@ -210,7 +243,8 @@ static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm
 		folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 	else
 		folio = hugemap_unit_folio(hi, unit);
-	if (folio && (victim->evict || folio_mapped(folio)) && !folio_test_mlocked(folio) &&
+	if (folio && (victim->evict || folio_mapped(folio)) &&
+	    !evict_is_mlocked(hi, folio, unit, may_be_mlocked) &&
 	    evict_can_move(hugemap_of(hi), victim) && folio_trylock(folio)) {
 		if (victim->evict || hugemap_folio_is(hi, folio, unit->pgoff))
 			return folio;
@@ -261,12 +295,13 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 		      struct folio **folio, u32 n, u32 *freed)
 {
 	u64 start = victims[0].unit.pgoff, end = start;
-	bool unmap = false;
+	bool unmap = false, may_be_mlocked;
 	u32 i;
 
 	hugemap_race_point("evict: claimed, not locked");
+	may_be_mlocked = evict_run_may_be_mlocked(hi, victims, n);
 	for (i = 0; i < n; i++) {
-		folio[i] = evict_lock_victim(hi, &victims[i]);
+		folio[i] = evict_lock_victim(hi, &victims[i], may_be_mlocked);
 		if (!folio[i] && unmap)
 			evict_unmap_run(hi, start, end);
 		end += victims[i].unit.npages;

@@ -184,16 +184,20 @@ static void promote_unlock_pages(struct hugemap_promotion *p, u32 n)
 
 /*
  * Return true if the page must not be copied: it is poisoned, and its data is lost; or it is
- * mlocked, and mm would forget the lock with the mapping.
+ * mlocked, and mm would forget the lock with the mapping. @may_be_mlocked: a locked VMA covers
+ * pages of the block.
  */
-static bool promote_must_stay(struct folio *folio)
+static bool promote_must_stay(struct folio *folio, bool may_be_mlocked)
 {
-	return hugemap_is_poisoned(folio) || folio_test_mlocked(folio);
+	return hugemap_is_poisoned(folio) || folio_test_mlocked(folio) ||
+	       (may_be_mlocked && folio_mapped(folio));
 }
 
 /* Lock all pages of a claimed block, or none. */
 static bool promote_lock_pages(struct hugemap_promotion *p)
 {
+	bool may_be_mlocked = hugemap_mm_is_mlocked(p->hi->vfs_inode.i_mapping, p->core.unit.pgoff,
+						    HM_BLOCK_PAGES);
 	struct hm_unit unit;
 	u32 i;
 
@@ -201,7 +205,7 @@ static bool promote_lock_pages(struct hugemap_promotion *p)
 	for_each_clear_bit(i, p->core.missing, HM_BLOCK_PAGES) {
 		hm_promote_page(&p->core, i, &unit);
 		p->folio[i] = hugemap_frame_folio(hugemap_of(p->hi), unit.frame);
-		if (promote_must_stay(p->folio[i]) || !folio_trylock(p->folio[i])) {
+		if (promote_must_stay(p->folio[i], may_be_mlocked) || !folio_trylock(p->folio[i])) {
 			promote_unlock_pages(p, i);
 			return false;
 		}

@@ -174,7 +174,8 @@ static bool writeback_gather(struct hugemap_inode *hi, const struct hm_run *run,
 		may_unmap &= !folio_test_mlocked(folio);
 		hugemap_io_add_pages(io, folio, 0, unit->npages);
 	}
-	return may_unmap;
+	return may_unmap &&
+	       !hugemap_mm_is_mlocked(hi->vfs_inode.i_mapping, run->pgoff, run->npages);
 }
 
 /* Write-protect a run: from here on every store to it faults. */

@@ -33,6 +33,10 @@ void hugemap_mm_remove_entry(struct address_space *mapping, struct folio *folio)
 bool hugemap_mm_may_map_around(const struct vm_fault *vmf);
 vm_fault_t hugemap_mm_map_around(struct vm_fault *vmf);
 
+/* --- mlocked.c: does a locked VMA cover these pages? ---------------------------------------- */
+
+bool hugemap_mm_is_mlocked(struct address_space *mapping, u64 first, u64 npages);
+
 /* --- page_table.c: have a page table, so that mm maps one page and not the block ---------- */
 
 bool hugemap_mm_need_page_table(struct vm_fault *vmf);

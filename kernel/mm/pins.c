@@ -32,6 +32,29 @@ bool hugemap_mm_is_pinned(struct folio *folio)
 	return refs > hugemap_mm_cached_refs(folio) + mapped || folio_mapcount(folio) != mapped;
 }
 #else
+static int pins_count_mappings(struct folio *folio)
+{
+	int entire = folio_entire_mapcount(folio), n = entire;
+	unsigned long i;
+
+	/* page_mapcount() includes the mappings by PMDs. */
+	for (i = 0; i < folio_nr_pages(folio); i++)
+		n += page_mapcount(folio_page(folio, i)) - entire;
+	return n;
+}
+
+/* If the mappings change while they are counted, the folio is taken for pinned. */
+static bool pins_exceed_mappings(struct folio *folio)
+{
+	int mapped = pins_count_mappings(folio), refs;
+
+	smp_rmb();
+	refs = folio_ref_count(folio);
+	smp_rmb();
+	return refs > hugemap_mm_cached_refs(folio) + mapped ||
+	       pins_count_mappings(folio) != mapped;
+}
+
 bool hugemap_mm_is_pinned(struct folio *folio)
 {
 	int refs = folio_ref_count(folio);
@@ -43,7 +66,12 @@ bool hugemap_mm_is_pinned(struct folio *folio)
 	smp_rmb();
 	if (refs <= hugemap_mm_cached_refs(folio) + folio_entire_mapcount(folio))
 		return false;
-	/* PTEs may map it, too. They cannot be counted here, so remove all mappings. */
+	/*
+	 * PTEs may map it, too. To count them takes a look at each page, so remove all mappings. But
+	 * mm would forget a lock by mlock(2) with the mapping.
+	 */
+	if (hugemap_mm_is_mlocked(folio->mapping, folio->index, folio_nr_pages(folio)))
+		return pins_exceed_mappings(folio);
 	unmap_mapping_pages(folio->mapping, folio->index, folio_nr_pages(folio), false);
 	return folio_ref_count(folio) > hugemap_mm_cached_refs(folio);
 }

@@ -3,7 +3,7 @@
  * Mlocked pages are neither evicted nor unmapped, and a frame with a memory failure is not
  * used again.
  *
- * vm: page=2M,4K,auto lower=ext4 pool=16M timeout=240
+ * vm: page=2M,4K,auto lower=ext4 pool=16M timeout=360
  */
 #include "common.h"
 
@@ -26,6 +26,111 @@ static void read_stream(void)
 			       strerror(errno));
 	close(fd);
 	free(buf);
+}
+
+/*
+ * Files that have twice the size of the pool together. Each is too small for the use-once
+ * queue, so reading them evicts units of other files, too.
+ */
+#define FILES 8u
+#define FILE_SIZE (2 * HUGE)
+
+static void make_files(void)
+{
+	char name[16];
+	unsigned int i;
+
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "small%u", i);
+		close(make_cold_file(name, 10 + i, FILE_SIZE));
+	}
+}
+
+static void read_files(void)
+{
+	char name[16];
+	unsigned int i;
+	int fd;
+
+	for (i = 0; i < 2 * FILES; i++) {
+		snprintf(name, sizeof(name), "small%u", i % FILES);
+		fd = open_file(name, O_RDONLY);
+		read_pattern("read", fd, 10 + i % FILES, 0, FILE_SIZE);
+		close(fd);
+	}
+}
+
+static void expect_resident(unsigned char *map, size_t len)
+{
+	unsigned char resident[4 * HUGE / SMALL];
+	size_t i, absent = 0, first = 0;
+
+	EXPECT(len / SMALL <= COUNT(resident), "%zu bytes", len);
+	MUST(mincore(map, len, resident));
+	for (i = 0; i < len / SMALL; i++)
+		if (!(resident[i] & 1) && !absent++)
+			first = i;
+	EXPECT(!absent, "%zu pages from page %zu on were mlocked, but are evicted", absent, first);
+}
+
+static void await_promotion(uint64_t promoted)
+{
+	unsigned int i;
+
+	for (i = 0; mount_stat("promoted") == promoted; i++) {
+		EXPECT(i < 600, "no block was promoted");
+		usleep(100000);
+	}
+}
+
+/*
+ * A promoted block keeps its page table, and mm marks no huge page as mlocked that PTEs map. The
+ * write-back of such a block must not unmap it either.
+ */
+BEHAVIOUR(promoted_block_is_not_evicted_while_it_is_mlocked)
+{
+	unsigned char *map;
+	uint64_t promoted;
+	unsigned int i;
+	int fd;
+
+	if (!hybrid_pages())
+		skip("only page=auto promotes");
+	make_files();
+	fd = make_cold_file("f", 1, 2 * HUGE);
+	map = map_shared(fd, 0, 2 * HUGE);
+	promoted = mount_stat("promoted");
+	/* In an order without sequential runs: they are read as pages of 4 KB. */
+	for (i = 0; i < HUGE / SMALL; i++)
+		(void)*(volatile unsigned char *)(map + HUGE + i * 37 % (HUGE / SMALL) * SMALL);
+	await_promotion(promoted);
+	expect_pattern("load", map + HUGE, 1, HUGE, HUGE);
+	MUST(mlock(map + HUGE, HUGE));
+	read_files();
+	expect_resident(map + HUGE, HUGE);
+	pattern(map + HUGE, 3, HUGE, HUGE);
+	MUST(msync(map, 2 * HUGE, MS_SYNC));
+	read_files();
+	expect_resident(map + HUGE, HUGE);
+	expect_pattern("load of mlocked pages", map + HUGE, 3, HUGE, HUGE);
+}
+
+/* mm counts no locks of these pages: the end of the first lock clears its mark. */
+BEHAVIOUR(page_is_not_evicted_while_one_of_two_mappings_is_mlocked)
+{
+	unsigned char *map, *other;
+	int fd;
+
+	make_files();
+	fd = make_cold_file("f", 1, 2 * HUGE);
+	map = map_shared(fd, 0, 2 * HUGE);
+	other = map_shared(fd, 0, 2 * HUGE);
+	MUST(mlock(map, 2 * HUGE));
+	MUST(mlock(other, 2 * HUGE));
+	MUST(munlock(other, 2 * HUGE));
+	read_files();
+	expect_resident(map, 2 * HUGE);
+	expect_pattern("load of mlocked pages", map, 1, 0, 2 * HUGE);
 }
 
 BEHAVIOUR(mlocked_pages_are_not_evicted_until_munlock)

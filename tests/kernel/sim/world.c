@@ -172,6 +172,15 @@ bool hugemap_mm_test_store(void)
 	return w.s.maps != MAPS_WHOLE;
 }
 
+/* The model has no mlock(2). */
+bool hugemap_mm_is_mlocked(struct address_space *mapping, u64 first, u64 npages)
+{
+	(void)mapping;
+	(void)first;
+	(void)npages;
+	return false;
+}
+
 long hugemap_cached(struct file *file, void *arg)
 {
 	sim_fail(__FILE__, __LINE__, "hugemap_cached() is not simulated");
