@@ -40,11 +40,15 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	switch (result) {
 	case HM_EVICTED:
 		hm_count(cache, HM_C_EVICTIONS, 1);
+		hm_queue_note_left(&pos);
 		hm_ghost_add(&pos);
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_DISCARD:
 		return hm_unit_gone(&pos, unit->frame);
+	case HM_EVICT_STAYS:
 	case HM_EVICT_BUSY:
+		if (result == HM_EVICT_STAYS)
+			hm_queue_note_stay(&pos);
 		/*
 		 * The pin may last for ever. Outside the use-once queue, the unit is tried again
 		 * only after others.
@@ -56,10 +60,10 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	}
 	/*
 	 * The unit stays, so its container cannot be emptied: keep the other pages of the
-	 * container.
+	 * container. If the unit is pinned, reclaim tries another container next.
 	 */
-	if (pos.base)
-		hm_pool_unisolate(cache, unit->frame);
+	if (pos.base && hm_pool_unisolate(cache, unit->frame) && result != HM_EVICT_DIRTY)
+		hm_atomic_add(&cache->isolate_skip, 1);
 	if (result == HM_EVICT_DIRTY)
 		hm_dirty_add(&pos);
 	do {
@@ -71,6 +75,8 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	} while (!hm_atomic_cas(pos.word, &word, next));
 	if (result == HM_EVICT_DIRTY)
 		hm_dirty_mark(&pos);
+	else if (result == HM_EVICT_STAYS)
+		hm_queue_insert_last(&pos, unit->frame);
 	else
 		hm_queue_insert(&pos, unit->frame, false);
 	return word & HM_W_WAIT;

@@ -348,6 +348,8 @@ void hm_pool_give(struct hm_cache *cache, u32 frame)
 		memset(container->free, 0, sizeof(container->free));
 		container->nfree = 0;
 		container->split = false;
+		if (container->isolated)
+			hm_atomic_set(&cache->isolate_skip, 0);
 		container->isolated = false;
 		hm_count(cache, HM_C_FRAMES_MERGED, 1);
 		hm_pool_push_huge(cache, home, huge);
@@ -423,20 +425,23 @@ void hm_pool_isolate(struct hm_cache *cache, u32 huge)
 	hm_spin_unlock(&home->pool_lock);
 }
 
-void hm_pool_unisolate(struct hm_cache *cache, u32 frame)
+bool hm_pool_unisolate(struct hm_cache *cache, u32 frame)
 {
 	u32 huge = hm_pool_container(cache, frame);
 	struct hm_shard *home = hm_pool_home_of(cache, huge);
 	struct hm_container *container = &cache->container[huge];
+	bool isolated;
 
 	hm_spin_lock(&home->pool_lock);
-	if (container->isolated) {
+	isolated = container->isolated;
+	if (isolated) {
 		container->isolated = false;
 		hm_pool_count_free(home, HM_BASE, (s64)container->nfree);
 		if (container->nfree)
 			hm_pool_partial_link(cache, home, huge);
 	}
 	hm_spin_unlock(&home->pool_lock);
+	return isolated;
 }
 
 void hm_pool_init(struct hm_cache *cache)

@@ -43,8 +43,11 @@ u32 hm_pool_base_frame(const struct hm_cache *cache, u32 huge, u32 slot);
 /* Return the huge frame that contains @frame; for a huge frame, @frame. */
 u32 hm_pool_container(const struct hm_cache *cache, u32 frame);
 
-/* The pool takes base frames again from the huge frame that contains @frame. */
-void hm_pool_unisolate(struct hm_cache *cache, u32 frame);
+/*
+ * The pool takes base frames again from the huge frame that contains @frame. Return false if it was
+ * not isolated.
+ */
+bool hm_pool_unisolate(struct hm_cache *cache, u32 frame);
 
 /* Return the number of dirty pages above which write-back starts by itself. */
 u64 hm_pool_dirty_limit(const struct hm_cache *cache);

@@ -94,7 +94,7 @@ void hm_queue_unlink(struct hm_cache *cache, struct hm_shard *shard, u32 frame)
  * The unit may have been evicted, and even filled again, since it became clean. Insert the frame
  * only if desc->word shows that it still belongs to the unit.
  */
-void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
+static void hm_queue_insert_at(const struct hm_pos *pos, u32 frame, bool proven, bool may_be_tail)
 {
 	struct hm_cache *cache = pos->file->cache;
 	struct hm_shard *shard = hm_shard_of(cache, pos->file, pos->pgoff);
@@ -109,9 +109,61 @@ void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
 			queue = HM_Q_USE_ONCE;
 		if (desc->priority == HM_PRIORITY_HIGH)
 			queue = HM_Q_HIGH;
-		hm_queue_push(cache, shard, frame, queue, low);
+		hm_queue_push(cache, shard, frame, queue, low && may_be_tail);
 	}
 	hm_spin_unlock(&shard->queue_lock);
+}
+
+void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven)
+{
+	hm_queue_insert_at(pos, frame, proven, true);
+}
+
+void hm_queue_insert_last(const struct hm_pos *pos, u32 frame)
+{
+	hm_queue_insert_at(pos, frame, false, false);
+}
+
+static hm_atomic_t *hm_queue_stayed(const struct hm_pos *pos)
+{
+	struct hm_shard *shard = hm_shard_of(pos->file->cache, pos->file, pos->pgoff);
+
+	return &shard->stayed[hm_pos_kind(pos)];
+}
+
+/* More units than a batch of reclaim; a shard has fewer huge units. */
+static u32 hm_queue_stuck_limit(enum hm_kind kind)
+{
+	return kind == HM_BASE ? 64 : 8;
+}
+
+void hm_queue_note_stay(const struct hm_pos *pos)
+{
+	hm_atomic_add(hm_queue_stayed(pos), 1);
+}
+
+/*
+ * While half of the units stay, the shard remains stuck. When the pins have ended, it is no longer
+ * stuck after some units have left.
+ */
+void hm_queue_note_left(const struct hm_pos *pos)
+{
+	u32 most = 2 * hm_queue_stuck_limit(hm_pos_kind(pos));
+	hm_atomic_t *at = hm_queue_stayed(pos);
+	u64 stayed = hm_atomic_read(at);
+
+	while (stayed && !hm_atomic_cas(at, &stayed, (stayed < most ? stayed : most) - 1))
+		;
+}
+
+bool hm_queue_is_stuck(const struct hm_shard *shard, enum hm_kind kind)
+{
+	return hm_atomic_read(&shard->stayed[kind]) >= hm_queue_stuck_limit(kind);
+}
+
+bool hm_queue_none_leaves(const struct hm_shard *shard, enum hm_kind kind, u32 units)
+{
+	return hm_atomic_read(&shard->stayed[kind]) >= 2 * (hm_queue_stuck_limit(kind) + units);
 }
 
 void hm_queue_clear_use_once(const struct hm_pos *pos, u32 frame)

@@ -17,6 +17,27 @@
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);
 
 /*
+ * As hm_queue_insert(), for a unit that stays after a claim of reclaim. Also with low priority it is
+ * queued behind the others, because the pin may last for ever.
+ */
+void hm_queue_insert_last(const struct hm_pos *pos, u32 frame);
+
+/*
+ * A unit stays after a claim of reclaim, because it is pinned or mlocked. Or a unit has left. A unit
+ * that stays returns to probation, and reclaim prefers probation, so it could choose pinned units
+ * again and again. Each shard counts, for each kind, the units that stayed less those that left. The
+ * number is a hint.
+ */
+void hm_queue_note_stay(const struct hm_pos *pos);
+void hm_queue_note_left(const struct hm_pos *pos);
+
+/* Return true if most units that reclaim claimed in this shard stayed. */
+bool hm_queue_is_stuck(const struct hm_shard *shard, enum hm_kind kind);
+
+/* Return true if no unit has left since reclaim claimed 2 * @units units of this shard. */
+bool hm_queue_none_leaves(const struct hm_shard *shard, enum hm_kind kind, u32 units);
+
+/*
  * Insert the unit on probation from now on, not into the use-once queue. The caller has claimed the
  * unit. Takes queue_lock, because a late hm_queue_insert() reads the same field.
  */

@@ -72,6 +72,20 @@ static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struc
 	hm_reclaim_insert_victim(victims, n, &victim);
 }
 
+/* Add a base page of a container that reclaim empties. */
+static void hm_reclaim_add_isolated(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
+				    u32 frame)
+{
+	const struct hm_victim victim = {
+		.unit = { .file = desc->file, .pgoff = desc->pgoff, .npages = 1, .frame = frame },
+		.evict = true,
+		.isolated = true,
+		.to = HM_NO_FRAME_ID,
+	};
+
+	hm_reclaim_insert_victim(victims, n, &victim);
+}
+
 /* The result of a check of a queued unit. */
 enum unit_check {
 	UNIT_IDLE, /* clean and not accessed; claimed, if the caller wanted that */
@@ -260,9 +274,37 @@ static u32 hm_reclaim_shard_unproven(const struct hm_shard *shard, enum hm_kind 
 	return hm_list_count(&list[HM_Q_PROBATION]) + hm_list_count(&list[HM_Q_INACTIVE]);
 }
 
+/* Return true if no unit leaves the shard: all that are not of high priority are pinned. */
+static bool hm_reclaim_none_leaves(const struct hm_shard *shard, enum hm_kind kind)
+{
+	u32 unproven = hm_reclaim_shard_unproven(shard, kind);
+
+	return !hm_list_count(&shard->list[kind][HM_Q_MAIN]) &&
+	       (!unproven || hm_queue_none_leaves(shard, kind, unproven));
+}
+
+/*
+ * The shard is stuck: choose the queue that reclaim would not choose. HM_QUEUES: there is none, or
+ * it is the turn of the usual queue. If no other unit of the shard leaves, it is the queue of high
+ * priority, but only with @high. The caller holds queue_lock.
+ */
+static enum hm_queue hm_reclaim_stuck_donor(struct hm_shard *shard, enum hm_kind kind, bool high)
+{
+	const struct hm_list *list = shard->list[kind];
+
+	if (!(shard->turn[kind]++ % 2))
+		return HM_QUEUES;
+	if (hm_list_count(&list[HM_Q_MAIN]))
+		return HM_Q_MAIN;
+	if (high && hm_list_count(&list[HM_Q_HIGH]) && hm_reclaim_none_leaves(shard, kind))
+		return HM_Q_HIGH;
+	return HM_QUEUES;
+}
+
 /*
  * Choose the queue from which a unit becomes inactive: probation if it has its share, else the main
- * queue. Units of high priority become inactive only if @high is set and no other unit is left.
+ * queue. Units of high priority become inactive only if @high is set and no other unit is left. In
+ * a stuck shard, every other unit comes from the main queue.
  */
 static enum hm_queue hm_reclaim_donor_queue(struct hm_cache *cache, struct hm_shard *shard,
 					    enum hm_kind kind, bool high)
@@ -270,7 +312,12 @@ static enum hm_queue hm_reclaim_donor_queue(struct hm_cache *cache, struct hm_sh
 	struct hm_list *list = shard->list[kind];
 	u64 all = hm_reclaim_shard_clean(shard, kind);
 	u64 probation = hm_list_count(&list[HM_Q_PROBATION]);
+	enum hm_queue queue = HM_QUEUES;
 
+	if (hm_queue_is_stuck(shard, kind))
+		queue = hm_reclaim_stuck_donor(shard, kind, high);
+	if (queue != HM_QUEUES)
+		return queue;
 	if (!hm_list_count(&list[HM_Q_MAIN]))
 		return high && !probation ? HM_Q_HIGH : HM_Q_PROBATION;
 	if (!probation)
@@ -377,28 +424,52 @@ static u32 hm_reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum
 	return taken;
 }
 
+/* Every so many calls, a stuck shard may be the first one again: its pins may have ended. */
+#define STUCK_CALLS 4u
+
+/*
+ * Return the shard to start with: the one with the most unproven units. Otherwise a shard to which
+ * the current scan adds no units would lose its hot units. Among shards with about as many, take
+ * the next in turn, so that tasks that reclaim at the same time use different shards. Skip shards
+ * in which most units stay. The counts are a hint, read without the lock.
+ */
+static u32 hm_reclaim_first_shard(struct hm_cache *cache, enum hm_kind kind)
+{
+	u32 start = (u32)hm_atomic_add(&cache->evict_cursor, 1), first = start, max_units = 0, i;
+	bool found = false;
+
+	for (i = 0; i < cache->nshards; i++) {
+		const struct hm_shard *shard = &cache->shards[(start + i) % cache->nshards];
+		u32 units = hm_reclaim_shard_unproven(shard, kind);
+
+		if (start % STUCK_CALLS && hm_queue_is_stuck(shard, kind))
+			continue;
+		if (!found || units > max_units + max_units / 4) {
+			first = start + i;
+			max_units = units;
+		}
+		found = true;
+	}
+	return first;
+}
+
+/* Return true if no unit leaves any shard, so that units of high priority may become inactive. */
+static bool hm_reclaim_none_leaves_any(const struct hm_cache *cache, enum hm_kind kind)
+{
+	u32 i;
+
+	for (i = 0; i < cache->nshards; i++)
+		if (!hm_reclaim_none_leaves(&cache->shards[i], kind))
+			return false;
+	return true;
+}
+
 static void hm_reclaim_kind(struct hm_cache *cache, enum hm_kind kind, u32 want,
 			    struct hm_victim *victims, u32 max, u32 *n)
 {
-	u32 cursor = (u32)hm_atomic_add(&cache->evict_cursor, 1);
-	u32 start = cursor, max_units = 0, taken = 0, high, i;
+	u32 cursor = hm_reclaim_first_shard(cache, kind), taken = 0, high, i;
 
-	/*
-	 * Start with the shard that has the most unproven units. Otherwise a shard to which the
-	 * current scan adds no units would lose its hot units. Among shards with about as many,
-	 * take the next in turn, so that tasks that reclaim at the same time use different shards.
-	 * The counts are a hint, read without the lock.
-	 */
-	for (i = 0; i < cache->nshards; i++) {
-		u32 units = hm_reclaim_shard_unproven(&cache->shards[(start + i) % cache->nshards],
-						      kind);
-
-		if (units > max_units + max_units / 4) {
-			cursor = start + i;
-			max_units = units;
-		}
-	}
-	for (high = 0; high < 2 && !*n; high++) {
+	for (high = hm_reclaim_none_leaves_any(cache, kind); high < 2 && !*n; high++) {
 		for (i = 0; i < cache->nshards && taken < want && *n + 2 <= max; i++)
 			taken += hm_reclaim_shard(cache,
 						  &cache->shards[(cursor + i) % cache->nshards],
@@ -561,7 +632,7 @@ static bool hm_reclaim_evict_isolated(struct hm_cache *cache, u32 frame, struct 
 		if (check != UNIT_REFERENCED)
 			hm_queue_unlink(cache, shard, frame);
 		if (check == UNIT_IDLE)
-			hm_reclaim_add_victim(victims, n, desc, HM_BASE, frame, true);
+			hm_reclaim_add_isolated(victims, n, desc, frame);
 	}
 	hm_spin_unlock(&shard->queue_lock);
 	/* If it was stored to a moment ago, it moves in the next round. */

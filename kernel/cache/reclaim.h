@@ -17,12 +17,13 @@
  * @evict: true: it is claimed: unmap it everywhere, then call hm_evict_done().
  *	false: it became inactive: unmap it if it is still clean and not hm_referenced(). Its
  *	frame and data stay, so that the next access is a fault without I/O. Report nothing.
+ * @isolated: (with @evict) its container is to become empty, so its queue did not choose it
  * @to: HM_NO_FRAME_ID, or (with @evict) the base frame to which the unit moves: unmap it
  *	everywhere, copy it there, then call hm_move_done() instead of hm_evict_done().
  */
 struct hm_victim {
 	struct hm_unit unit;
-	bool evict;
+	bool evict, isolated;
 	u32 to;
 };
 
@@ -48,6 +49,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
  * @HM_EVICTED: it is unmapped everywhere: the frame is free
  * @HM_EVICT_BUSY: its folio is pinned, locked, mapped or mlocked: it stays, clean
  * @HM_EVICT_DIRTY: a store came before it was unmapped: it stays, dirty
+ * @HM_EVICT_STAYS: as HM_EVICT_BUSY, for a victim of hm_reclaim() that is not isolated: reclaim tries
+ *	other units first
  * @HM_EVICT_DISCARD: as HM_EVICTED, but without a ghost: a later fault does not show that the unit
  *	was evicted too early
  */
@@ -56,6 +59,7 @@ enum hm_evict_result {
 	HM_EVICT_BUSY,
 	HM_EVICT_DIRTY,
 	HM_EVICT_DISCARD,
+	HM_EVICT_STAYS,
 };
 
 /**

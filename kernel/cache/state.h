@@ -120,6 +120,8 @@ struct hm_shard {
 
 	hm_spinlock_t queue_lock __attribute__((aligned(64)));
 	struct hm_list list[HM_KINDS][HM_QUEUES]; /* Q */
+	hm_atomic_t stayed[HM_KINDS]; /* A: see hm_queue_note_stay() */
+	u32 turn[HM_KINDS]; /* Q: see hm_reclaim_stuck_donor() */
 
 	/*
 	 * QA: the oldest unit of each queue but the use-once queue: frame << 32 | stamp. Reclaim
@@ -177,7 +179,7 @@ struct hm_cache {
 	hm_atomic_t evict_cursor __attribute__((aligned(64))); /* A */
 	hm_atomic_t isolated; /* A: the split huge frame that reclaim empties */
 	hm_atomic_t huge_short; /* A: 1 = a task found no huge frame: hm_reclaim_pick_container() */
-	hm_atomic_t isolate_skip; /* A: split frames to skip, because a page could not move */
+	hm_atomic_t isolate_skip; /* A: split frames to skip, because a page there is pinned */
 
 	hm_spinlock_t files_lock __attribute__((aligned(64)));
 	struct hm_file *files; /* FA: all files; the last one first */

@@ -73,13 +73,14 @@ void hugemap_report_dirtied(struct hugemap_inode *hi, u64 pgoff, struct folio *f
  * The unit stays: its folio is pinned, locked, mapped or mlocked. The unit may have become dirty
  * while it was claimed.
  */
-static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit)
+static void evict_stay(struct hugemap_inode *hi, const struct hm_unit *unit,
+		       enum hm_evict_result result)
 {
 	struct folio *folio = hugemap_frame_folio(hugemap_of(hi), unit->frame);
 
 	/* After hm_evict_done() the unit is no longer claimed, so hold a reference. */
 	folio_get(folio);
-	hm_evict_done(unit, HM_EVICT_BUSY);
+	hm_evict_done(unit, result);
 	hugemap_race_point("evict: stays, not reported as dirty");
 	/*
 	 * The folio may become dirty at the same time, for example because a device unpins it:
@@ -103,8 +104,8 @@ static void evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 	hugemap_race_point("evict: left, not absent yet");
 	if (hugemap_may_be_poisoned() && (result == HM_EVICTED || result == HM_EVICT_DISCARD))
 		hugemap_frame_check(mount, unit);
-	if (result == HM_EVICT_BUSY)
-		evict_stay(hi, unit);
+	if (result == HM_EVICT_BUSY || result == HM_EVICT_STAYS)
+		evict_stay(hi, unit, result);
 	else
 		hm_evict_done(unit, result);
 	hugemap_race_point("evict: absent, waiters not woken");
@@ -123,10 +124,11 @@ void hugemap_evict_report(struct hugemap_inode *hi, const struct hm_unit *unit,
 
 /*
  * Let a claimed, locked and unmapped unit leave, if it is clean and not pinned. Unlock the folio.
- * The caller reports progress to the tasks that wait for frames.
+ * The caller reports progress to the tasks that wait for frames. @stays: the result if it is pinned
+ * or mapped.
  */
 static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const struct hm_unit *unit,
-			u32 *freed)
+			enum hm_evict_result stays, u32 *freed)
 {
 	if (hugemap_folio_remove(hi, folio, true)) {
 		folio_unlock(folio);
@@ -139,7 +141,7 @@ static void evict_leave(struct hugemap_inode *hi, struct folio *folio, const str
 		if (!folio_mapped(folio))
 			hugemap_count(hugemap_of(hi), HUGEMAP_C_PINNED, 1);
 		folio_unlock(folio);
-		evict_report(hi, unit, HM_EVICT_BUSY);
+		evict_report(hi, unit, stays);
 	}
 }
 
@@ -224,6 +226,12 @@ static bool evict_is_mlocked(struct hugemap_inode *hi, struct folio *folio,
 	       hugemap_mm_is_mlocked(hi->vfs_inode.i_mapping, unit->pgoff, unit->npages);
 }
 
+/* Return the result for a victim that does not leave. */
+static enum hm_evict_result evict_stays(const struct hm_victim *victim)
+{
+	return victim->isolated ? HM_EVICT_BUSY : HM_EVICT_STAYS;
+}
+
 /*
  * Return the folio of a victim, locked. If the victim is not claimed, the folio has a reference.
  * NULL: the victim stays, and stays mapped. That includes folios locked by mlock(2), because mm
@@ -253,7 +261,7 @@ static struct folio *evict_lock_victim(struct hugemap_inode *hi, const struct hm
 	if (victim->to != HM_NO_FRAME_ID)
 		evict_report_move(hi, victim, false);
 	else if (victim->evict)
-		evict_report(hi, unit, HM_EVICT_BUSY);
+		evict_report(hi, unit, evict_stays(victim));
 	else if (folio)
 		folio_put(folio);
 	return NULL;
@@ -322,7 +330,8 @@ static void evict_run(struct hugemap_inode *hi, const struct hm_victim *victims,
 		if (victims[i].to != HM_NO_FRAME_ID) {
 			evict_move(hi, folio[i], &victims[i]);
 		} else if (victims[i].evict) {
-			evict_leave(hi, folio[i], &victims[i].unit, freed);
+			evict_leave(hi, folio[i], &victims[i].unit, evict_stays(&victims[i]),
+				    freed);
 			hugemap_trim_index(hi->hfile, victims[i].unit.pgoff);
 		} else {
 			folio_unlock(folio[i]);
@@ -389,7 +398,7 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 
 /*
  * The rounds of a call in which nothing leaves. A unit that stays is queued again, behind the
- * others of its queue unless its priority is low. So when a round claims the frame @mark of an
+ * others of its queue. So when a round claims the frame @mark of an
  * earlier round again, the rounds repeat themselves, and the call is over.
  *
  * The unit of @mark may become dirty, and is not claimed again then. So the frame of a later round
@@ -608,7 +617,7 @@ static void evict_drop(struct hugemap_inode *hi, const struct hm_unit *unit)
 		return;
 	}
 	/* A mapped unit stays, as on Linux: its mappings have references. */
-	evict_leave(hi, folio, unit, &freed);
+	evict_leave(hi, folio, unit, HM_EVICT_BUSY, &freed);
 	if (!freed)
 		return;
 	hugemap_keep_index(hi, unit->pgoff);

@@ -226,7 +226,7 @@ static void test_failed_eviction_leaves_unit_clean_or_dirty(void **state)
 	assert_int_equal(n, 2);
 	for (i = 0; i < 2; i++)
 		assert_true(victims[i].evict);
-	assert_false(hm_evict_done(&victims[0].unit, HM_EVICT_BUSY));
+	assert_false(hm_evict_done(&victims[0].unit, HM_EVICT_STAYS));
 	assert_false(hm_evict_done(&victims[1].unit, HM_EVICT_DIRTY));
 	assert_int_equal(state_of(env.file, 0), HM_CLEAN);
 	assert_int_equal(state_of(env.file, P(1)), HM_DIRTY);
@@ -474,7 +474,7 @@ static void test_pinned_use_once_units_do_not_block_eviction(void **state)
 
 			if (!victims[i].evict)
 				continue;
-			hm_evict_done(&victims[i].unit, pinned ? HM_EVICT_BUSY : HM_EVICTED);
+			hm_evict_done(&victims[i].unit, pinned ? HM_EVICT_STAYS : HM_EVICTED);
 			evicted += !pinned;
 		}
 	}
