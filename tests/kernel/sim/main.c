@@ -79,6 +79,7 @@ static void usage(FILE *out)
 	      "       hugemap-sim-kernel --claims [--seed N | --seeds A..B] [--verbose]\n"
 	      "       hugemap-sim-kernel --full [--seed N | --seeds A..B] [--verbose]\n"
 	      "       hugemap-sim-kernel --pinned [--seed N | --seeds A..B] [--verbose]\n"
+	      "       hugemap-sim-kernel --around [--seed N | --seeds A..B] [--verbose]\n"
 	      "\n"
 	      "Run the kernel engine in a simulated Linux with power cuts, M steps for each seed\n"
 	      "(default: 1000000). The same seed repeats the same run.\n"
@@ -86,6 +87,7 @@ static void usage(FILE *out)
 	      "--claims: claim a page twice, and check that a sync misses no store of a device.\n"
 	      "--full: store to a huge page for which the disk has no room, but for one page.\n"
 	      "--pinned: evict while all pages are pinned.\n"
+	      "--around: map a dirty huge page by its page table beside a write-back.\n"
 	      "\n"
 	      "Exit status: 0 if all checks held, 1 if a check failed, 2 for a wrong command line.\n",
 	      out);
@@ -155,13 +157,14 @@ int main(int argc, char **argv)
 		{ "claims", no_argument, NULL, 'c' },
 		{ "full", no_argument, NULL, 'f' },
 		{ "pinned", no_argument, NULL, 'i' },
+		{ "around", no_argument, NULL, 'a' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	unsigned long long from = 1, to = 1, steps = DEFAULT_STEPS, seed;
 	static char replay[512];
-	bool progress = false, claims = false, full = false, pinned = false;
+	bool progress = false, claims = false, full = false, pinned = false, around = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -191,6 +194,9 @@ int main(int argc, char **argv)
 		case 'i':
 			pinned = true;
 			break;
+		case 'a':
+			around = true;
+			break;
 		case 'v':
 			sim_verbose = true;
 			break;
@@ -216,6 +222,8 @@ int main(int argc, char **argv)
 		return !full_run(from, to);
 	if (pinned)
 		return !pinned_run(from, to);
+	if (around)
+		return !around_run(from, to);
 	for (seed = from; seed <= to; seed++) {
 		if (!in_child(seed, steps))
 			return 1;

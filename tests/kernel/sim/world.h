@@ -206,6 +206,10 @@ bool full_run(u64 from, u64 to);
 /* Evict beside pinned pages, with some seeds. False: a check failed. */
 bool pinned_run(u64 from, u64 to);
 
+/* around.c */
+/* Map a dirty huge page beside its write-back, with some seeds. False: a check failed. */
+bool around_run(u64 from, u64 to);
+
 /* world.c */
 void world_open(struct sim_file *file, bool again);
 void world_new_file(struct sim_file *file, u32 index, bool fresh);
