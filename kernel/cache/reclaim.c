@@ -427,30 +427,39 @@ static u32 hm_reclaim_shard(struct hm_cache *cache, struct hm_shard *shard, enum
 /* Every so many calls, a stuck shard may be the first one again: its pins may have ended. */
 #define STUCK_CALLS 4u
 
+/* Return true if the shard has units, and most of them can leave. */
+static bool hm_reclaim_is_useful(const struct hm_shard *shard, enum hm_kind kind)
+{
+	return !hm_queue_is_stuck(shard, kind) && hm_reclaim_shard_clean(shard, kind);
+}
+
 /*
  * Return the shard to start with: the one with the most unproven units. Otherwise a shard to which
  * the current scan adds no units would lose its hot units. Among shards with about as many, take
  * the next in turn, so that tasks that reclaim at the same time use different shards. Skip shards
- * in which most units stay. The counts are a hint, read without the lock.
+ * in which most units stay. If no other shard has units, take all of them in turn, because each one
+ * may have units that can leave. The counts are a hint, read without the lock.
  */
 static u32 hm_reclaim_first_shard(struct hm_cache *cache, enum hm_kind kind)
 {
-	u32 start = (u32)hm_atomic_add(&cache->evict_cursor, 1), first = start, max_units = 0, i;
-	bool found = false;
+	u32 start = (u32)hm_atomic_add(&cache->evict_cursor[kind], 1), first = start, max_units = 0;
+	bool useful = false;
+	u32 i;
 
 	for (i = 0; i < cache->nshards; i++) {
 		const struct hm_shard *shard = &cache->shards[(start + i) % cache->nshards];
 		u32 units = hm_reclaim_shard_unproven(shard, kind);
+		bool skip = !hm_reclaim_is_useful(shard, kind);
 
-		if (start % STUCK_CALLS && hm_queue_is_stuck(shard, kind))
+		useful |= !skip;
+		if (start % STUCK_CALLS && skip)
 			continue;
-		if (!found || units > max_units + max_units / 4) {
+		if (units > max_units + max_units / 4) {
 			first = start + i;
 			max_units = units;
 		}
-		found = true;
 	}
-	return first;
+	return useful ? first : start;
 }
 
 /* Return true if no unit leaves any shard, so that units of high priority may become inactive. */

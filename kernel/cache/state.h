@@ -176,7 +176,7 @@ struct hm_cache {
 	hm_atomic_t clock; /* A: milliseconds */
 	hm_atomic_t ghost_clock; /* A: evicted pages, in units of a block; see queue.c */
 
-	hm_atomic_t evict_cursor __attribute__((aligned(64))); /* A */
+	hm_atomic_t evict_cursor[HM_KINDS] __attribute__((aligned(64))); /* A */
 	hm_atomic_t isolated; /* A: the split huge frame that reclaim empties */
 	hm_atomic_t huge_short; /* A: 1 = a task found no huge frame: hm_reclaim_pick_container() */
 	hm_atomic_t isolate_skip; /* A: split frames to skip, because a page there is pinned */
