@@ -40,10 +40,11 @@ bool hm_evict_done(const struct hm_unit *unit, enum hm_evict_result result)
 	switch (result) {
 	case HM_EVICTED:
 		hm_count(cache, HM_C_EVICTIONS, 1);
-		hm_queue_note_left(&pos);
 		hm_ghost_add(&pos);
+		hm_queue_note_left(&pos);
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_DISCARD:
+		hm_queue_note_left(&pos);
 		return hm_unit_gone(&pos, unit->frame);
 	case HM_EVICT_STAYS:
 	case HM_EVICT_BUSY:
