@@ -17,16 +17,16 @@
 void hm_queue_insert(const struct hm_pos *pos, u32 frame, bool proven);
 
 /*
- * As hm_queue_insert(), for a unit that stays after a claim of reclaim. Also with low priority it is
- * queued behind the others, because the pin may last for ever.
+ * As hm_queue_insert(), for a unit that stays after a claim of reclaim. Also with low priority it
+ * is queued behind the others, because the pin may last for ever.
  */
 void hm_queue_insert_last(const struct hm_pos *pos, u32 frame);
 
 /*
- * A unit stays after a claim of reclaim, because it is pinned or mlocked. Or a unit has left. A unit
- * that stays returns to probation, and reclaim prefers probation, so it could choose pinned units
- * again and again. Each shard counts, for each kind, the units that stayed less those that left. The
- * number is a hint.
+ * A unit stays after a claim of reclaim, because it is pinned or mlocked. Or a unit has left. A
+ * unit that stays returns to probation, and reclaim prefers probation, so it could choose pinned
+ * units again and again. Each shard counts, for each kind, the units that stayed less those that
+ * left. The number is a hint.
  */
 void hm_queue_note_stay(const struct hm_pos *pos);
 void hm_queue_note_left(const struct hm_pos *pos);

@@ -49,8 +49,8 @@ u32 hm_reclaim(struct hm_cache *cache, enum hm_kind kind, u32 want, struct hm_vi
  * @HM_EVICTED: it is unmapped everywhere: the frame is free
  * @HM_EVICT_BUSY: its folio is pinned, locked, mapped or mlocked: it stays, clean
  * @HM_EVICT_DIRTY: a store came before it was unmapped: it stays, dirty
- * @HM_EVICT_STAYS: as HM_EVICT_BUSY, for a victim of hm_reclaim() that is not isolated: reclaim tries
- *	other units first
+ * @HM_EVICT_STAYS: as HM_EVICT_BUSY, for a victim of hm_reclaim() that is not isolated: reclaim
+ *	tries other units first
  * @HM_EVICT_DISCARD: as HM_EVICTED, but without a ghost: a later fault does not show that the unit
  *	was evicted too early
  */

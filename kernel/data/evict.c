@@ -398,8 +398,8 @@ static u32 evict_batch(struct hugemap_mount *mount, struct batch *batch, enum hm
 
 /*
  * The rounds of a call in which nothing leaves. A unit that stays is queued again, behind the
- * others of its queue. So when a round claims the frame @mark of an
- * earlier round again, the rounds repeat themselves, and the call is over.
+ * others of its queue. So when a round claims the frame @mark of an earlier round again, the rounds
+ * repeat themselves, and the call is over.
  *
  * The unit of @mark may become dirty, and is not claimed again then. So the frame of a later round
  * replaces it, each time after twice as many rounds.

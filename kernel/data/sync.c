@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
-/* fsync(), syncfs(), and changes of attributes that need all stores below: write back, then flush. */
+/* fsync(), syncfs() and changes of attributes need all stores in the lower file. */
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
