@@ -56,7 +56,7 @@ uint64_t thread_block_signals(uint64_t except)
 {
 	uint64_t all = ~except, before = 0;
 
-	call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)&before, sizeof(all), 0, 0);
+	call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof(all), 0, 0);
 	return before;
 }
 

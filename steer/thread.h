@@ -40,7 +40,7 @@ long thread_clone(long flags, void *stack, int32_t *id, void *tls, int (*run)(vo
 	(1ull << (SIGILL - 1) | 1ull << (SIGTRAP - 1) | 1ull << (SIGBUS - 1) | \
 	 1ull << (SIGFPE - 1) | 1ull << (SIGSEGV - 1) | 1ull << (SIGSYS - 1))
 
-/* For call sites that a signal handler must not interrupt. Return the mask of before. */
+/* For call sites that a signal handler must not interrupt. Return the signals blocked before. */
 uint64_t thread_block_signals(uint64_t except);
 void thread_restore_signals(uint64_t before);
 

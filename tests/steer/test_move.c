@@ -412,6 +412,21 @@ static void signal_handler_ends_no_move_early(void)
 
 static char *left_by_move;
 
+/* A signal of the instruction itself may be blocked, too, for sigwait() or signalfd(). */
+static void blocked_signal_stays_blocked_in_a_move(void)
+{
+	char *at = map_advised(open_file(O_RDONLY));
+	sigset_t set, pending;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGSYS);
+	CHECK(!sigprocmask(SIG_BLOCK, &set, NULL));
+	CHECK(!raise(SIGSYS));
+	move(at, SIZE);
+	CHECK(!sigpending(&pending) && sigismember(&pending, SIGSYS));
+	CHECK(sigwaitinfo(&set, NULL) == SIGSYS);
+}
+
 /* The kernel has moved the file, and another thread has mapped memory at the old place. */
 static void fork_beside_move(void)
 {
@@ -443,6 +458,7 @@ RUN(move_that_fails_leaves_no_advice)
 RUN(move_that_fails_takes_no_advice_back)
 RUN(move_that_fails_ends_the_mapping)
 RUN(signal_handler_ends_no_move_early)
+RUN(blocked_signal_stays_blocked_in_a_move)
 RUN(moved_range_has_no_unknown_advice)
 RUN(moved_range_stays_steered)
 RUN(moved_mapping_keeps_its_name)
@@ -465,6 +481,7 @@ int main(void)
 		cmocka_unit_test(move_that_fails_takes_no_advice_back_test),
 		cmocka_unit_test(move_that_fails_ends_the_mapping_test),
 		cmocka_unit_test(signal_handler_ends_no_move_early_test),
+		cmocka_unit_test(blocked_signal_stays_blocked_in_a_move_test),
 		cmocka_unit_test(moved_range_has_no_unknown_advice_test),
 		cmocka_unit_test(moved_range_stays_steered_test),
 		cmocka_unit_test(moved_mapping_keeps_its_name_test),
