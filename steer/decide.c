@@ -106,14 +106,16 @@ static struct view policy_take_view(struct hm_advisor *a)
 /*
  * Are the runs long enough for whole regions? If the kernel reads only little ahead, a region
  * gains nothing on a device that costs by the byte, such as zram. If the program waits for its
- * reads, one region costs less than sixteen windows, as long as the program uses most of it.
+ * reads, one region costs less than sixteen windows. A run costs about one region more than its
+ * own pages, so it must have that length, and memory must suffice.
  */
 static bool policy_reads_regions(const struct hm_advisor *a, u64 length)
 {
 	if (a->facts.small_writes)
 		return false;
 	return policy_window(a) >= REGION / 4 ||
-	       (a->facts.waits && !a->facts.small && length >= REGION);
+	       (a->facts.waits && !a->facts.cached && !a->facts.small && policy_fits(a) &&
+		length >= REGION);
 }
 
 /*

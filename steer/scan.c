@@ -626,6 +626,7 @@ bool scan_begin(struct scan_buffers *buffers)
 void scan_forget(void)
 {
 	scan_pace = (struct pace){};
+	scan_wait = (struct wait){};
 	scan_slice_credit = scan_hint_credit = 0;
 	scan_last = now_ns();
 }

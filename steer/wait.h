@@ -12,6 +12,8 @@
 
 /* The program is judged after so many major faults. */
 #define WAIT_FAULTS 32u
+/* A judgement counts for this time. Then the program may read from another device. */
+#define WAIT_NS 10000000000ull
 /* In an interval with fewer major faults for its length, the program rests. */
 #define WAIT_FAULT_NS 20000000ull
 
@@ -24,11 +26,13 @@
  * @cpu_ns: processor time in @ns
  * @faults: major faults in @ns
  * @waits: the last judgement
+ * @judged: its time
  */
 struct wait {
 	uint64_t at, cpu, major;
 	uint64_t ns, cpu_ns, faults;
 	bool waits;
+	uint64_t judged;
 };
 
 /*
@@ -39,7 +43,8 @@ static inline void wait_count(struct wait *wait, uint64_t at, uint64_t cpu, uint
 {
 	uint64_t ns = at - wait->at, faults = major - wait->major;
 
-	if (faults && ns / WAIT_FAULT_NS <= faults) {
+	/* The time before the first call does not count. */
+	if (wait->at && faults && ns / WAIT_FAULT_NS <= faults) {
 		wait->ns += ns;
 		wait->cpu_ns += cpu - wait->cpu;
 		wait->faults += faults;
@@ -47,8 +52,10 @@ static inline void wait_count(struct wait *wait, uint64_t at, uint64_t cpu, uint
 	wait->at = at;
 	wait->cpu = cpu;
 	wait->major = major;
+	wait->waits &= at - wait->judged < WAIT_NS;
 	if (wait->faults < WAIT_FAULTS)
 		return;
+	wait->judged = at;
 	wait->waits = 2 * wait->cpu_ns < wait->ns;
 	wait->ns = wait->cpu_ns = wait->faults = 0;
 }

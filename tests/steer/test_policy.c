@@ -245,16 +245,17 @@ static void arrays_are_read_at_once_from_a_slow_device(void **state)
 }
 
 /* Return the mode after runs of @length pages at random places. The program uses all pages. */
-static enum hm_mode mode_of_runs(u64 length)
+static enum hm_mode mode_of_runs(u64 length, u64 memory, bool cached)
 {
 	struct hm_touch run;
 	enum hm_mode mode;
 	struct world w;
 	u64 i;
 
-	world_make(&w, PAGES, 4 * PAGES, false);
+	world_make(&w, PAGES, memory, false);
 	w.a.facts.window = 32;
 	w.a.facts.waits = true;
+	w.a.facts.cached = cached;
 	for (i = 0; i < 40; i++) {
 		w.a.facts.read += length;
 		w.a.facts.used += length;
@@ -267,10 +268,17 @@ static enum hm_mode mode_of_runs(u64 length)
 	return mode;
 }
 
+/* Whole regions would push out pages that the program still needs, or are in memory already. */
+static void runs_beyond_memory_or_in_memory_are_left_alone(void **state)
+{
+	assert_int_not_equal(mode_of_runs(2 * REGION, PAGES / 2, false), HM_MODE_CHUNK);
+	assert_int_not_equal(mode_of_runs(2 * REGION, 4 * PAGES, true), HM_MODE_CHUNK);
+}
+
 static void short_runs_on_a_slow_device_are_left_alone(void **state)
 {
-	assert_int_equal(mode_of_runs(2 * REGION), HM_MODE_CHUNK);
-	assert_int_equal(mode_of_runs(REGION / 2), HM_MODE_NORMAL);
+	assert_int_equal(mode_of_runs(2 * REGION, 4 * PAGES, false), HM_MODE_CHUNK);
+	assert_int_equal(mode_of_runs(REGION / 2, 4 * PAGES, false), HM_MODE_NORMAL);
 }
 
 static void chunks_are_read_at_once(void **state)
@@ -520,6 +528,7 @@ int main(void)
 		cmocka_unit_test(chunks_with_a_short_window_are_left_alone),
 		cmocka_unit_test(arrays_are_read_at_once_from_a_slow_device),
 		cmocka_unit_test(short_runs_on_a_slow_device_are_left_alone),
+		cmocka_unit_test(runs_beyond_memory_or_in_memory_are_left_alone),
 		cmocka_unit_test(chunks_are_read_at_once),
 		cmocka_unit_test(chunks_that_end_are_noticed),
 		cmocka_unit_test(change_from_scan_to_random_and_back_is_followed),

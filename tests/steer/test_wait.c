@@ -71,6 +71,27 @@ static void rests_do_not_count(void **state)
 	}
 }
 
+/* The next reads may be from another device. */
+static void judgement_ends(void **state)
+{
+	struct wait w = begun();
+
+	read_pages(&w, WAIT_FAULTS, 500 * US, 50 * US);
+	wait_count(&w, w.at + WAIT_NS - 1, w.cpu, w.major);
+	assert_true(w.waits);
+	wait_count(&w, w.at + 1, w.cpu, w.major);
+	assert_false(w.waits);
+}
+
+/* Before the first call, the process was perhaps idle since the start of the machine. */
+static void first_call_does_not_count(void **state)
+{
+	struct wait w = {};
+
+	wait_count(&w, 1000 * MS, 100 * MS, 500);
+	assert_false(w.waits);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -78,6 +99,8 @@ int main(void)
 		cmocka_unit_test(device_in_memory_makes_no_program_wait),
 		cmocka_unit_test(judgement_changes),
 		cmocka_unit_test(rests_do_not_count),
+		cmocka_unit_test(judgement_ends),
+		cmocka_unit_test(first_call_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
