@@ -443,7 +443,7 @@ static bool hm_reclaim_is_useful(const struct hm_shard *shard, enum hm_kind kind
 static u32 hm_reclaim_first_shard(struct hm_cache *cache, enum hm_kind kind)
 {
 	u32 start = (u32)hm_atomic_add(&cache->evict_cursor[kind], 1), first = start, max_units = 0;
-	bool useful = false;
+	bool useful = false, found = false;
 	u32 i;
 
 	for (i = 0; i < cache->nshards; i++) {
@@ -454,10 +454,11 @@ static u32 hm_reclaim_first_shard(struct hm_cache *cache, enum hm_kind kind)
 		useful |= !skip;
 		if (start % STUCK_CALLS && skip)
 			continue;
-		if (units > max_units + max_units / 4) {
+		if (!found || units > max_units + max_units / 4) {
 			first = start + i;
 			max_units = units;
 		}
+		found = true;
 	}
 	return useful ? first : start;
 }

@@ -281,6 +281,25 @@ static void test_pages_of_one_shard_of_four_leave(void **state)
 	env_end(&env);
 }
 
+/* All pages of one shard are in the main queue, and all pages of the others are pinned. */
+static void test_proven_pages_leave_beside_pinned_shards(void **state)
+{
+	const struct pins pins = { ALL_BLOCKS & ~(1u << 4 | 1), BLOCK };
+	struct hm_unit unit;
+	struct env env;
+	u32 i;
+
+	start_far(&env, 4, &pins, HM_PRIORITY_NORMAL, HM_PRIORITY_NORMAL);
+	assert_int_equal(blocks_of_first_shard(&env), 1u << 4 | 1);
+	make_others_proven(&env, pins.blocks);
+	make_proven(&env, FAR(0));
+	make_proven(&env, FAR(4));
+	for (i = 0; i < BLOCK; i++)
+		if (hm_peek(env.file, FAR(4) + i, &unit) == HM_CLEAN)
+			assert_true(rounds_until_left(&env, &pins, 1u << 4 | 1) < ROUNDS_ENOUGH);
+	env_end(&env);
+}
+
 /* Pinned pages of low priority are claimed first, but not again before the others. */
 static void test_pages_leave_beside_pinned_ones_of_low_priority(void **state)
 {
@@ -353,6 +372,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(test_blocks_of_high_priority_stay_while_another_shard_has_others),
 #endif
 	cmocka_unit_test(test_pages_of_one_shard_of_four_leave),
+	cmocka_unit_test(test_proven_pages_leave_beside_pinned_shards),
 	cmocka_unit_test(test_pages_leave_beside_pinned_ones_of_low_priority),
 	cmocka_unit_test(test_split_frame_with_pinned_page_is_not_tried_for_ever),
 	cmocka_unit_test(test_pages_that_advice_cannot_drop_do_not_count),
