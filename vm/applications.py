@@ -325,7 +325,8 @@ def count_files(lab: Lab) -> report.Table:
         "write about 2 x (tmpfs) and 2.3 x (ramfs), read 3.3 x and 3.8 x, with their changes",
         ["file", "step"], rows,
         "write() and read() in records of 4 MB; the file fits into the pool. A row is instructions for a page of 4 KB. "
-        "`no_optimization=off` stands for both optimizations of the mount off. fsync() is counted in rows of its own.",
+        "`no_optimization=off` stands for both optimizations of the mount off. fsync() is counted in rows of its own. "
+        "The functions are counted for all steps together.",
         per="page", plain="ext4, default")
 
 
