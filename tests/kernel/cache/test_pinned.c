@@ -264,20 +264,27 @@ static void test_blocks_of_high_priority_stay_while_another_shard_has_others(voi
 }
 #endif
 
+/* Reclaim for each page of a block that is still cached. Each time, a page of @blocks leaves soon. */
+static void expect_to_leave(struct env *env, const struct pins *pins, u64 block, u32 blocks)
+{
+	struct hm_unit unit;
+	u32 i;
+
+	for (i = 0; i < BLOCK; i++)
+		if (hm_peek(env->file, FAR(block) + i, &unit) == HM_CLEAN)
+			assert_true(rounds_until_left(env, pins, blocks) < ROUNDS_ENOUGH);
+}
+
 /* All shards have pinned pages, and one has others: it has the fewest pages in probation. */
 static void test_pages_of_one_shard_of_four_leave(void **state)
 {
 	const struct pins pins = { ALL_BLOCKS & ~(1u << 4), BLOCK };
-	struct hm_unit unit;
 	struct env env;
-	u32 i;
 
 	start_far(&env, 4, &pins, HM_PRIORITY_NORMAL, HM_PRIORITY_NORMAL);
 	assert_int_equal(blocks_of_first_shard(&env), 1u << 4 | 1);
 	make_others_proven(&env, pins.blocks);
-	for (i = 0; i < BLOCK; i++)
-		if (hm_peek(env.file, FAR(4) + i, &unit) == HM_CLEAN)
-			assert_true(rounds_until_left(&env, &pins, 1u << 4) < ROUNDS_ENOUGH);
+	expect_to_leave(&env, &pins, 4, 1u << 4);
 	env_end(&env);
 }
 
@@ -285,18 +292,14 @@ static void test_pages_of_one_shard_of_four_leave(void **state)
 static void test_proven_pages_leave_beside_pinned_shards(void **state)
 {
 	const struct pins pins = { ALL_BLOCKS & ~(1u << 4 | 1), BLOCK };
-	struct hm_unit unit;
 	struct env env;
-	u32 i;
 
 	start_far(&env, 4, &pins, HM_PRIORITY_NORMAL, HM_PRIORITY_NORMAL);
 	assert_int_equal(blocks_of_first_shard(&env), 1u << 4 | 1);
 	make_others_proven(&env, pins.blocks);
 	make_proven(&env, FAR(0));
 	make_proven(&env, FAR(4));
-	for (i = 0; i < BLOCK; i++)
-		if (hm_peek(env.file, FAR(4) + i, &unit) == HM_CLEAN)
-			assert_true(rounds_until_left(&env, &pins, 1u << 4 | 1) < ROUNDS_ENOUGH);
+	expect_to_leave(&env, &pins, 4, 1u << 4 | 1);
 	env_end(&env);
 }
 

@@ -509,3 +509,14 @@ u64 world_first_failure(int (*run)(u64 seed), u64 from, u64 to)
 		seed++;
 	return seed;
 }
+
+bool world_all_hold(int (*run)(u64 seed), u64 from, u64 to)
+{
+	u64 seed = world_first_failure(run, from, to);
+
+	if (seed <= to)
+		printf("seed %llu: failed\n", (unsigned long long)seed);
+	else
+		printf("%llu runs, none failed\n", (unsigned long long)(to - from + 1));
+	return seed > to;
+}

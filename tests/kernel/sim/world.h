@@ -227,6 +227,8 @@ void world_play(const struct play *play, u64 seed);
 int world_in_child(int (*run)(u64 seed), u64 seed);
 /* Run the seeds in this way. Return the first one that fails; @to + 1 if none does. */
 u64 world_first_failure(int (*run)(u64 seed), u64 from, u64 to);
+/* The same, and print the result. Return true if all seeds hold. */
+bool world_all_hold(int (*run)(u64 seed), u64 from, u64 to);
 /* Map the first four blocks of the first file into a new address space. */
 struct mm_struct *world_map_file(unsigned long flags);
 
