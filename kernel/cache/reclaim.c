@@ -57,10 +57,10 @@ static void hm_reclaim_insert_victim(struct hm_victim *victims, u32 *n,
 	(*n)++;
 }
 
-static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
-				  enum hm_kind kind, u32 frame, bool evict)
+static struct hm_victim hm_reclaim_new_victim(const struct hm_desc *desc, enum hm_kind kind,
+					      u32 frame, bool evict)
 {
-	const struct hm_victim victim = {
+	return (struct hm_victim){
 		.unit = { .file = desc->file,
 			  .pgoff = desc->pgoff,
 			  .npages = hm_kind_pages(kind),
@@ -68,6 +68,12 @@ static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struc
 		.evict = evict,
 		.to = HM_NO_FRAME_ID,
 	};
+}
+
+static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
+				  enum hm_kind kind, u32 frame, bool evict)
+{
+	const struct hm_victim victim = hm_reclaim_new_victim(desc, kind, frame, evict);
 
 	hm_reclaim_insert_victim(victims, n, &victim);
 }
@@ -76,13 +82,9 @@ static void hm_reclaim_add_victim(struct hm_victim *victims, u32 *n, const struc
 static void hm_reclaim_add_isolated(struct hm_victim *victims, u32 *n, const struct hm_desc *desc,
 				    u32 frame)
 {
-	const struct hm_victim victim = {
-		.unit = { .file = desc->file, .pgoff = desc->pgoff, .npages = 1, .frame = frame },
-		.evict = true,
-		.isolated = true,
-		.to = HM_NO_FRAME_ID,
-	};
+	struct hm_victim victim = hm_reclaim_new_victim(desc, HM_BASE, frame, true);
 
+	victim.isolated = true;
 	hm_reclaim_insert_victim(victims, n, &victim);
 }
 
