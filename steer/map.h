@@ -307,7 +307,7 @@ struct removed {
 	struct map map;
 };
 
-/* The old addresses of memory that mremap() moves, or of a mapping whose move map_recover() has ended. */
+/* Old addresses: of memory that mremap() moves, or of a move that map_recover() has ended. */
 struct move {
 	u64 start, end;
 };

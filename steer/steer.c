@@ -363,7 +363,7 @@ static bool steer_put_moved(struct event *event, long at, size_t length, int fla
 		event->to_bytes = steer_pages(length);
 		event->flags = flags;
 		steer_widen(event->to, event->to + event->to_bytes);
-		/* A move may cut a mapping at each end of its range in two, and one at its new place. */
+		/* A move may cut a mapping at each end of its range, and one at its new place. */
 		entries = map_count_in(event->start, event->start + event->bytes) + 2;
 		steer_grow_table(entries);
 		event->advised = map_has_entries(entries) && steer_take_rooms(event) && advised;

@@ -264,7 +264,7 @@ static void test_blocks_of_high_priority_stay_while_another_shard_has_others(voi
 }
 #endif
 
-/* Reclaim for each page of a block that is still cached. Each time, a page of @blocks leaves soon. */
+/* Reclaim for each page of a block that is still cached. Each time, a page of @blocks leaves. */
 static void expect_to_leave(struct env *env, const struct pins *pins, u64 block, u32 blocks)
 {
 	struct hm_unit unit;
